@@ -14,12 +14,13 @@ ROUNDS ?= 20
 GPUS   ?= 64
 SEEDS  ?= 1000
 REQUESTS ?= 11000
+INPUTS ?= 100000
 HOSTS  ?= 250
 SCRAPES ?= 2880
 UV     := uv==0.13.8
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo lock test test-lowest coverage test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry telemetry-day chaos-spark spark-cluster fuzz sim clean help
+.PHONY: run demo lock test test-lowest coverage test-cluster test-long test-upgrade test-spark test-observability check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff compat-rights chaos-telemetry telemetry-day chaos-spark spark-cluster fuzz fuzz-login sslyze sim web web-check screenshots test-browser clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -93,16 +94,19 @@ check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(MAKE) test
 
 chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes).
-	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos --ignore tests/chaos/test_telemetry.py
+	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 CHAOS_RELOADS=20 CHAOS_RECONNECTS=2000 $(BIN)/python -m pytest -q tests/chaos -m chaos --ignore tests/chaos/test_telemetry.py
 
-chaos-cluster: $(VENV)/.dev ## Storm on three brokers: FAULTS=n of each class, at least RECORDS=n acknowledged (root; an hour).
-	@$(BIN)/python -m tests.support.clusters.cluster_storm --faults $(FAULTS) --seed $(SEED) --records $(RECORDS) --report build/chaos-cluster.json
+chaos-cluster: $(VENV)/.dev ## Storm on three brokers: FAULTS=n of each class, at least RECORDS=n acknowledged; SECURE=1 with TLS, SASL and ACLs (root; an hour).
+	@$(BIN)/python -m tests.support.clusters.cluster_storm --faults $(FAULTS) --seed $(SEED) --records $(RECORDS) $(SECURE:1=--secure) --report build/chaos-cluster$(SECURE:1=-secure).json
 
 failover: $(VENV)/.dev ## Measure how long clients wait when a leader or the controller goes away, ROUNDS=n times.
 	@$(BIN)/python -m tests.support.clusters.cluster_failover --rounds $(ROUNDS) --report build/failover.json
 
 compat-cluster: $(VENV)/.dev ## Real clients, groups and transactions against three brokers (minutes).
 	@BARNABAS_BROKERS=3 $(BIN)/python -m pytest -q tests/compat tests/cli tests/chaos/test_exactly_once.py tests/chaos/test_exactly_once_rules.py
+
+compat-rights: $(VENV)/.dev ## Compare what callers are denied with Apache Kafka, API by API in every version; writes build/rights-matrix.md (needs Java; minutes).
+	@$(BIN)/python -m pytest -q tests/compat/test_acl_matrix.py -m slow
 
 compat-diff: $(VENV)/.dev ## Compare answers with Apache Kafka's: REQUESTS=n by chance (needs Java; minutes).
 	@$(BIN)/python -m tools.compat_diff --seed $(SEED) --random $(REQUESTS) $(ARGS)
@@ -113,7 +117,7 @@ chaos-telemetry: $(VENV)/.dev ## Kill driver, workers and broker of the telemetr
 telemetry-day: $(VENV)/.dev ## Scrape HOSTS=n nodes of 8 cards SCRAPES=n times while a third of their exporters misbehave; check the tables (needs Java).
 	@$(BIN)/python -m tests.support.pipelines.exporter_day --hosts $(HOSTS) --rounds $(SCRAPES)
 
-chaos-spark: $(VENV)/.dev ## Kill driver, JVM, workers and brokers of a Spark sink KILLS=n times, on one broker and on three (needs Java).
+chaos-spark: $(VENV)/.dev ## Kill driver, JVM, executors, workers and brokers of a Spark sink KILLS=n times, on one broker and on three (needs Java).
 	@$(BIN)/python -m tests.support.pipelines.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 1 --report build/chaos-spark-1.json
 	@$(BIN)/python -m tests.support.pipelines.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 3 --report build/chaos-spark-3.json
 
@@ -121,7 +125,20 @@ spark-cluster: $(VENV)/.dev ## Run the telemetry pipeline on a standalone Spark 
 	@$(BIN)/python -m pytest -q tests/spark/test_standalone.py -m slow
 
 test-spark: $(VENV)/.dev ## The long tests with Spark: its JVM connector, real-time mode, the docs' examples (minutes).
-	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos"
+	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos" --ignore tests/compat/test_acl_matrix.py
+
+test-observability: $(VENV)/.dev ## Alert rules and dashboards with a real Prometheus, three brokers and the exporter (minutes).
+	@$(BIN)/python -m pytest -q tests/compat/test_prometheus.py -m slow
+
+fuzz-login: $(VENV)/.dev ## Send garbage to listeners with TLS and SASL before any login, INPUTS=n times (2,000 a second on a quiet machine).
+	@$(BIN)/python -m tools.fuzz_login --inputs $(INPUTS) --seed $(SEED)
+
+# sslyze has an environment of its own: nothing else needs what it brings.
+SSLYZE := build/sslyze
+sslyze: $(VENV)/.dev ## Have sslyze scan the TLS listeners of a broker (a minute).
+	@test -x $(SSLYZE)/bin/python || $(PYTHON) -m venv $(SSLYZE)
+	@$(BIN)/uv pip install --quiet --python $(SSLYZE)/bin/python sslyze==6.3.1
+	@$(BIN)/python -m tools.check_tls --sslyze $(SSLYZE)/bin/sslyze
 
 fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running broker (minutes).
 	@$(BIN)/python -m tools.fuzz_requests --seconds $(SECONDS) --seed $(SEED)
@@ -130,11 +147,29 @@ fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running bro
 sim: $(VENV)/.run ## Simulate a broker, and a cluster, with their clients under faults, SEEDS=n times each (about 2 seeds a second and core).
 	@$(BIN)/python -m barnabas.sim --seed $(SEED) --seeds $(SEEDS) --jobs $(CORES)
 
-bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka, one broker and three (80 minutes); writes bench/RESULTS.md.
+bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka, one broker, with security, and three (95 minutes); writes bench/RESULTS.md.
 	@$(BIN)/python -m bench $(ARGS)
 
-bench-quick: $(VENV)/.dev ## The same in about 20 minutes, one short round.
+bench-quick: $(VENV)/.dev ## The same in about 25 minutes, one short round.
 	@$(BIN)/python -m bench --quick $(ARGS)
+
+# The console's page is built ahead and committed, so that users need no Node.
+web/node_modules/.installed: web/package.json web/package-lock.json
+	@cd web && npm ci --silent
+	@touch $@
+
+web: web/node_modules/.installed ## Build the console's page into src/barnabas/console/static (needs Node 20.19 or newer).
+	@cd web && npm run --silent build -- --logLevel warn
+
+web-check: web/node_modules/.installed ## Check that the committed page is what its sources give (needs Node 20.19 or newer).
+	@cd web && npm run --silent build -- --logLevel warn --outDir ../build/web
+	@diff -r -x '*.gz' build/web src/barnabas/console/static || { echo 'The committed page differs from its sources; run `make web` and commit src/barnabas/console/static.'; exit 1; }
+
+screenshots: $(VENV)/.dev ## Write docs/images/console-*.png from a console on a cluster under load (needs chromium).
+	@$(BIN)/python -m tools.console_screenshots $(ARGS)
+
+test-browser: $(VENV)/.dev ## All tests of the console's page in a browser, long ones too (needs chromium).
+	@$(BIN)/python -m pytest -q tests/browser -m "slow or not slow"
 
 format: $(VENV)/.dev ## Put the code into the house format.
 	@$(BIN)/ruff format .

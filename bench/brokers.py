@@ -1,8 +1,8 @@
 """Prepares and starts the two brokers under one interface, and sets their flush policy.
 
 Kafka runs as its download does: the JVM flags of its start script, the values of its sample
-`server.properties`, logging at INFO to a file. Two things differ. Deleted logs go after one
-second instead of sixty, so that disk and page cache stay bounded between rows; and `java` is
+`server.properties`, logging at INFO to a file. Two things differ. Deleted logs are removed after
+one second instead of sixty, so that disk and page cache stay bounded between rows. And `java` is
 called without the shell script before it, which starts it sooner.
 """
 
@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
+from bench.access import PLAINTEXT_ACCESS, Access, Listener, Setup
 from bench.places import BARNABAS, JARS, KAFKA_LOGGING, KAFKA_VERSION, WORK, package_version
 from bench.process import output_of
 
@@ -24,18 +25,26 @@ FOREVER_MS = str(2**63 - 1)
 
 
 class Flush(Enum):
-    """When an acked record is on the disk itself, not only in the operating system's cache."""
+    """When an acknowledged record is on the disk, not only in the operating system's cache."""
 
     LATER = "later"
-    """When the operating system sees fit: Kafka's default."""
+    """When the operating system decides: Kafka's default."""
     SECOND = "second"
     """At most a second after the ack: what Barnabas's `flush=interval` does by default."""
     ACK = "ack"
     """Before the ack: Barnabas's default."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Where and how clients connect."""
+
+    port: int
+    access: Access
+
+
 class Broker(Protocol):
-    """What the bench must know of a broker."""
+    """The interface of a broker."""
 
     @property
     def name(self) -> str:
@@ -43,20 +52,47 @@ class Broker(Protocol):
 
     @property
     def title(self) -> str:
-        """The name that people know, with the version."""
+        """The name to show, with the version."""
 
     def prepare(self, data: Path, port: int) -> None:
-        """Make a fresh data directory ready to start on."""
+        """Prepare a fresh data directory."""
 
     def command(self, data: Path, port: int) -> list[str | Path]:
         """The process to start."""
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        """The topic settings that keep the promise of this flush policy."""
+        """The topic settings for this flush policy."""
+
+    @property
+    def setup(self) -> Setup:
+        """Which rows it is for."""
+
+    def entry(self, listener: Listener, port: int) -> Entry:
+        """Where and how clients of a listener connect."""
+
+    def set_up(self, address: str) -> None:
+        """Do what is to be done once the broker runs."""
+
+
+class Unsecured:
+    """The part of a broker with one listener."""
+
+    @property
+    def setup(self) -> Setup:
+        """Which rows it is for."""
+        return Setup.PLAIN
+
+    def entry(self, listener: Listener, port: int) -> Entry:
+        """The one there is."""
+        assert listener is Listener.PLAINTEXT
+        return Entry(port=port, access=PLAINTEXT_ACCESS)
+
+    def set_up(self, address: str) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
-class Barnabas:
+class Barnabas(Unsecured):
     """This project's broker, as `barnabas serve` starts it."""
 
     name: str = "barnabas"
@@ -67,7 +103,7 @@ class Barnabas:
         return f"Barnabas {package_version()}"
 
     def prepare(self, data: Path, port: int) -> None:
-        """It makes what it needs itself."""
+        """Do nothing: the broker creates what it needs."""
         del port
         data.mkdir(parents=True)
 
@@ -76,7 +112,7 @@ class Barnabas:
         return [BARNABAS, "serve", "--listen", f"127.0.0.1:{port}", "--data", data, "--json"]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        """The policy has a name of its own; the interval without end is Kafka's default."""
+        """The policy has its own name; an infinite interval is Kafka's default."""
         return {
             Flush.LATER: {"flush": "interval", "flush.ms": FOREVER_MS},
             Flush.SECOND: {"flush": "interval", "flush.ms": "1000"},
@@ -122,7 +158,7 @@ log.flush.scheduler.interval.ms=1000
 
 
 @dataclass(frozen=True)
-class Kafka:
+class Kafka(Unsecured):
     """Apache Kafka: one KRaft node that is broker and controller."""
 
     name: str = "kafka"
@@ -135,13 +171,14 @@ class Kafka:
     def prepare(self, data: Path, port: int) -> None:
         """Write its settings and format its storage."""
         data.mkdir(parents=True)
-        properties = KAFKA_PROPERTIES.format(
-            port=port, controller_port=free_port(), logs=data / "logs"
-        )
-        (data / "server.properties").write_text(properties)
+        (data / "server.properties").write_text(self.properties(data, port))
         tool = java("kafka.tools.StorageTool")
         settings = ["format", "--standalone", "-t", CLUSTER_ID, "-c", f"{data}/server.properties"]
         output_of([*tool, *settings], FORMAT_TIMEOUT_S)
+
+    def properties(self, data: Path, port: int) -> str:
+        """The content of its settings file."""
+        return KAFKA_PROPERTIES.format(port=port, controller_port=free_port(), logs=data / "logs")
 
     def command(self, data: Path, port: int) -> list[str | Path]:
         """The JVM that its start script would start."""
@@ -150,7 +187,7 @@ class Kafka:
         return [*java("kafka.Kafka", [*KAFKA_JVM, logging]), data / "server.properties"]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        """Flushing each batch before its ack is a setting; leaving it to the system the default."""
+        """Flushing each batch before its ack is a setting; by default the system decides."""
         return {
             Flush.LATER: {},
             Flush.SECOND: {"flush.ms": "1000"},
@@ -167,7 +204,7 @@ def java(main_class: str, flags: list[str] | None = None) -> list[str | Path]:
 
 
 def free_port() -> int:
-    """A port that no process listens on at present."""
+    """A port that no process listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

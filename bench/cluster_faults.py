@@ -1,8 +1,8 @@
 """Measures faults under load: brokers are killed or stopped, one or all in turn, while a producer
 runs.
 
-The producer (`native/gap.c`) sends at a fixed rate to a topic whose leaders are on all nodes; what
-counts is the longest that any of its partitions went without an ack.
+The producer (`native/gap.c`) sends at a fixed rate to a topic whose leaders are on all nodes. The
+figure is the longest time that any of its partitions had no ack.
 """
 
 import subprocess
@@ -25,7 +25,7 @@ from bench.process import LoadError, dying_with_parent, kill_group, last_line
 
 PARTITIONS = 6
 STEADY_S = 1.0
-"""Of load before a fault, and after all partitions have leaders again."""
+"""The time of load before a fault, and after all partitions have leaders again."""
 READY_TIMEOUT_S = 40.0
 FINISH_TIMEOUT_S = 90.0
 PROBE_LIMIT_S = 60.0
@@ -33,7 +33,7 @@ PROBE_PAUSE_S = 0.02
 
 
 class Watch:
-    """A producer at work, from its first acks on all partitions until it is asked what it saw."""
+    """A running producer, from its first acks on all partitions until its output is read."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         where = ["--bootstrap", bootstrap, "--topic", topic, "--partitions", str(PARTITIONS)]
@@ -69,7 +69,9 @@ class Watch:
             assert self._child.stdout
             assert self._child.stderr
             if self._child.stdout.readline() != "ready\n":
-                raise LoadError(last_line(self._child.stderr.read()) or "the producer never began")
+                raise LoadError(
+                    last_line(self._child.stderr.read()) or "the producer did not start"
+                )
         finally:
             watchdog.cancel()
 
@@ -78,7 +80,7 @@ class Watch:
         try:
             output, errors = self._child.communicate(timeout=FINISH_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            raise LoadError("the producer did not come to an end") from error
+            raise LoadError("the producer did not finish") from error
         if self._child.returncode:
             raise LoadError(last_line(errors) or f"exit {self._child.returncode}")
         return answer(output)
@@ -90,7 +92,7 @@ class Watch:
 
 
 class Victim(Enum):
-    """Which node it happens to."""
+    """The node that the fault hits."""
 
     LEADER = "leader"
     """One that leads partitions and not the quorum."""
@@ -100,13 +102,13 @@ class Victim(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """One node is killed, or stopped as planned, under load; then it comes back."""
+    """One node is killed, or stopped as planned, under load; then it is started again."""
 
     victim: Victim
     is_planned: bool = False
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Again and again, each time with a new topic whose leaders are spread."""
+        """Repeat the fault, each time with a new topic whose leaders are spread."""
         for _ in range(pace.incidents):
             with (
                 cluster.topic(PARTITIONS, Flush.LATER) as topic,
@@ -122,14 +124,14 @@ class Incident:
             yield figures
 
     def choose(self, cluster: Cluster, topic: str) -> int:
-        """The node to strike."""
+        """The node to stop."""
         controller = cluster.controller()
         if self.victim is Victim.CONTROLLER:
             return controller
         return victim_among(cluster.leaders(topic).values(), controller)
 
     def strike(self, cluster: Cluster, number: int) -> Figures:
-        """Do it; where the controller went, see how long there is none."""
+        """Stop it; if it was the controller, measure how long there is none."""
         began = time.monotonic()
         if self.is_planned:
             cluster.stop(number)
@@ -149,7 +151,7 @@ def victim_among(leaders: Iterable[int], controller: int) -> int:
 
 
 def until_controlled(cluster: Cluster, began: float) -> float:
-    """Seconds until a topic could be made, asked of the nodes that are left in turn."""
+    """Seconds until a topic could be created, tried at the remaining nodes in turn."""
     names: list[str] = []
     while time.monotonic() - began < PROBE_LIMIT_S:
         for node in cluster.running():
@@ -160,11 +162,11 @@ def until_controlled(cluster: Cluster, began: float) -> float:
                 cluster.delete(names)
                 return took
             time.sleep(PROBE_PAUSE_S)
-    raise LoadError(f"no topic could be made within {PROBE_LIMIT_S:.0f} s")
+    raise LoadError(f"no topic could be created within {PROBE_LIMIT_S:.0f} s")
 
 
 def wait_led_by_others(cluster: Cluster, topic: str, gone: int) -> None:
-    """Return once every partition has a leader that is not the one that went."""
+    """Return once every partition has another leader than the stopped node."""
 
     def is_led() -> bool:
         return all(leader not in (gone, -1) for leader in cluster.leaders(topic).values())
@@ -173,7 +175,7 @@ def wait_led_by_others(cluster: Cluster, topic: str, gone: int) -> None:
 
 
 def bring_back(cluster: Cluster, number: int, topic: str) -> None:
-    """Start a node again and wait until it holds all there is."""
+    """Start a node again and wait until it has all records."""
     cluster.start(number)
     cluster.wait("healthy again", cluster.is_healthy)
     cluster.wait_whole([topic], PARTITIONS)
@@ -181,10 +183,10 @@ def bring_back(cluster: Cluster, number: int, topic: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RollingRestart:
-    """Every node in turn is stopped, started, and waited for until all replicas are in sync."""
+    """Every node in turn is stopped and started, and all replicas get in sync again."""
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Twice where faults are repeated."""
+        """Twice if faults are repeated."""
         for _ in range(min(2, pace.incidents)):
             with (
                 cluster.topic(PARTITIONS, Flush.LATER) as topic,

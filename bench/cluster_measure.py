@@ -1,7 +1,7 @@
 """Runs the three-broker benchmark: for each round, each system, each row.
 
-Rows of one shape that follow each other share a cluster on fresh folders; only one cluster runs at
-a time. A row that fails is a sample with a reason, and the next one gets a cluster of its own.
+Consecutive rows of one shape share a cluster on fresh folders; only one cluster runs at a time. A
+row that fails is a sample with a reason, and the next one gets a new cluster.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -21,7 +21,7 @@ from bench.results import Sample
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterPlan:
-    """What to run, how often, at which pace."""
+    """What to run, how often, and how long."""
 
     rows: Sequence[ClusterRow]
     systems: Sequence[str]
@@ -30,7 +30,7 @@ class ClusterPlan:
 
     @property
     def visits(self) -> list[tuple[int, str, list[ClusterRow]]]:
-        """Which rows each system is taken through in each round; who is first alternates."""
+        """Which rows each system runs in each round; the order of systems alternates."""
         return [
             (number, system, rows)
             for number in range(1, self.rounds + 1)
@@ -40,7 +40,7 @@ class ClusterPlan:
 
     @property
     def steps(self) -> int:
-        """How many rows a whole run has, each time that it is due."""
+        """How many rows a whole run has, with repetitions."""
         return sum(len(rows) for _, _, rows in self.visits)
 
 
@@ -84,7 +84,7 @@ class Visit:
         self._leave()
 
     def take(self, row: ClusterRow) -> Iterator[Sample]:
-        """One row: a sample for each of its turns, and one for what went wrong."""
+        """One row: a sample for each of its turns, and one for an error."""
         try:
             for figures in row.work.run(self._cluster_for(row), self._pace):
                 yield self._sample(row, figures)
@@ -95,7 +95,7 @@ class Visit:
             self._leave()
 
     def _cluster_for(self, row: ClusterRow) -> Cluster:
-        """The one that runs where it will do, or a new one."""
+        """The running cluster if it has the right shape, or a new one."""
         if row.wants_fresh or self._cluster is None or self._cluster.shape != row.shape:
             self._leave()
             self._cluster = self._stack.enter_context(Cluster(SYSTEMS[self._system], row.shape))

@@ -1,7 +1,7 @@
-"""Writes the three-broker part of RESULTS.md and joins it with the single-broker part.
+"""Writes the three-broker part of RESULTS.md and joins it with the other parts.
 
-The two are measured apart as well as together: a run replaces the part that it measured and leaves
-the other as it is.
+The parts are measured separately as well as together: a run replaces those that it measured and
+leaves the others unchanged.
 """
 
 from bench.cluster_rows import CLUSTER_ROWS
@@ -15,6 +15,7 @@ from bench.report import (
     verdict,
 )
 from bench.results import Results
+from bench.security_report import SECURITY_TITLE
 
 CLUSTER_TITLE = "# Three brokers"
 
@@ -40,9 +41,17 @@ def render_cluster(results: Results) -> str:
     return joined(parts)
 
 
-def spliced(page: str, *, single: str | None = None, cluster: str | None = None) -> str:
-    """The page with the parts that are given in the place of those it had."""
-    had_single, mark, rest = page.partition(f"{CLUSTER_TITLE}\n")
-    first = had_single if single is None else single
-    second = mark + rest if cluster is None else cluster
-    return joined(part.rstrip("\n") + "\n" for part in (first, second) if part)
+def spliced(
+    page: str,
+    *,
+    single: str | None = None,
+    security: str | None = None,
+    cluster: str | None = None,
+) -> str:
+    """The page with the given parts replaced."""
+    before, cluster_mark, after = page.partition(f"{CLUSTER_TITLE}\n")
+    first, security_mark, second = before.partition(f"{SECURITY_TITLE}\n")
+    had = (first, security_mark + second, cluster_mark + after)
+    new = (single, security, cluster)
+    parts = [old if part is None else part for old, part in zip(had, new, strict=True)]
+    return joined(part.rstrip("\n") + "\n" for part in parts if part)

@@ -33,20 +33,20 @@ from bench.metrics import (
 from bench.rows import BIG_BATCHES
 
 EVERY_ROW = "cluster"
-"""What `--only` calls all rows of this table."""
+"""The name of all rows of this table for `--only`."""
 
 STEADY = Shape()
 IMPATIENT = Shape(session_ms=SHORT_SESSION_MS)
 
 AHEAD = 1.0
-"""The goal of the cluster: ahead in each row."""
+"""The goal of the cluster: ahead of Kafka in each row."""
 LATENCIES = (replace(P50, goal=AHEAD), replace(P99, goal=AHEAD))
 START = replace(START_FRESH, title="start to healthy", goal=AHEAD)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterRow:
-    """One line of work for both clusters."""
+    """One workload for both clusters."""
 
     key: str
     section: str
@@ -56,17 +56,17 @@ class ClusterRow:
     shape: Shape = STEADY
     systems: tuple[str, ...] = ("barnabas", "kafka")
     is_once: bool = False
-    """Whether it is left to the first round: it has turns of its own, or takes minutes."""
+    """Whether only the first round has it: it has its own turns, or takes minutes."""
     is_long: bool = False
     """Whether a quick run leaves it out."""
     wants_fresh: bool = False
-    """Whether it needs a cluster that nothing was done to."""
+    """Whether it needs an unused cluster."""
     spoils: bool = False
-    """Whether it leaves a cluster that other rows cannot use."""
+    """Whether other rows cannot use the cluster afterwards."""
 
 
 def under_both_policies(row: ClusterRow, load: Load, warm_gb: int) -> tuple[ClusterRow, ClusterRow]:
-    """The same load flushed when the system sees fit, and before the ack."""
+    """The same load, flushed when the system decides, and before the ack."""
     later = Press(load=load, warm_gb=warm_gb)
     return (
         replace(row, work=later),
@@ -148,7 +148,7 @@ START_UP = (
 
 
 def fault(key: str, title: str, work: Work, metrics: tuple[Metric, ...]) -> ClusterRow:
-    """Something happens to brokers under load."""
+    """Faults at brokers under load."""
     section = "Faults under load: 600 msg/s to 6 partitions"
     return ClusterRow(
         key=key, section=section, title=title, work=work, metrics=metrics, is_once=True
@@ -215,7 +215,7 @@ SIZE = (
 
 
 def scaled(nodes: int) -> tuple[ClusterRow, ClusterRow]:
-    """The same load on so many of our processes, one replica of each partition."""
+    """The same load on so many Barnabas processes, one replica of each partition."""
     shape = Shape(nodes=nodes, replicas=1, in_sync_min=1)
     title = f"{nodes} process{'es' if nodes > 1 else ''}"
     bulk = ClusterRow(

@@ -1,7 +1,7 @@
 """A running cluster whose nodes can be started, killed, stopped and restarted one by one.
 
-Healthy means that every node answers, names all brokers and knows a leader of the quorum; what is
-waited for besides is that partitions are led, or whole: with all replicas in sync.
+Healthy means that every node answers, lists all brokers and knows a leader of the quorum. Other
+conditions to wait for are that partitions have leaders, or have all replicas in sync.
 """
 
 import os
@@ -45,7 +45,7 @@ class Cluster:
         self._topics = 0
         self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         self.ready_ms = 0.0
-        """From the start of all processes until the cluster was healthy, the first time."""
+        """From the start of all processes until the cluster was healthy the first time."""
 
     def __enter__(self) -> Self:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -68,7 +68,9 @@ class Cluster:
     # --- processes -------------------------------------------------------------------------------
 
     def start_all(self, is_ready: Callable[[], bool] | None = None) -> float:
-        """Start every node; the seconds until the cluster is healthy, or what else is asked."""
+        """Start every node; return the seconds until the cluster is healthy, or another condition
+        holds.
+        """
         began = time.monotonic()
         for node in self.nodes:
             self.start(node.number)
@@ -76,13 +78,13 @@ class Cluster:
         return time.monotonic() - began
 
     def start(self, number: int) -> None:
-        """Start one node, and do not wait."""
+        """Start one node without waiting."""
         node = self.nodes[number - 1]
         log = LOGS / f"cluster-{self.system.name}-{number}.log"
         self._processes[number] = Process(self.system.command(node, self.nodes), log)
 
     def kill(self, number: int) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Kill a node with SIGKILL, and wait until it is gone."""
         self._processes.pop(number).kill()
 
     def stop(self, number: int) -> None:
@@ -92,7 +94,7 @@ class Cluster:
     def stop_all(self) -> None:
         """A planned stop of all nodes at once.
 
-        The last to go may wait for a quorum that is gone; after a while it is killed.
+        The last one may wait for a quorum that is gone; after a while it is killed.
         """
         processes, self._processes = list(self._processes.values()), {}
         for process in processes:
@@ -102,14 +104,14 @@ class Cluster:
             process.stop(max(0.0, give_up - time.monotonic()))
 
     def close(self) -> None:
-        """Whatever runs is ended, its folders emptied."""
+        """Stop all nodes and empty their folders."""
         processes, self._processes = list(self._processes.values()), {}
         for process in processes:
             process.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def usage(self) -> Usage:
-        """What all nodes used so far, together."""
+        """The resource usage of all nodes so far."""
         each = [process.usage() for process in self._processes.values()]
         return Usage(
             cpu_s=sum(usage.cpu_s for usage in each),
@@ -121,11 +123,11 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients begin: any node."""
+        """The bootstrap address: any node."""
         return ",".join(node.address for node in self.nodes)
 
     def port(self, number: int) -> int:
-        """Where clients reach a node."""
+        """The client address of a node."""
         return self.nodes[number - 1].port
 
     def running(self) -> list[Node]:
@@ -133,7 +135,7 @@ class Cluster:
         return [node for node in self.nodes if node.number in self._processes]
 
     def is_healthy(self) -> bool:
-        """Whether all nodes answer, know each other and know who leads the quorum."""
+        """Whether all nodes answer, know each other and know the quorum's leader."""
         everyone = {node.number for node in self.nodes}
         return self.controller() > 0 and all(
             view(node.port, []).brokers >= everyone for node in self.running()
@@ -142,14 +144,14 @@ class Cluster:
     def holds(
         self, topics: Sequence[str] | None, partitions: int, is_so: Callable[[View], bool]
     ) -> bool:
-        """Whether all running nodes know so many partitions and something holds of each view."""
+        """Whether all running nodes know so many partitions, and each view meets a condition."""
         return all(
             len(seen.partitions) == partitions and is_so(seen)
             for seen in (view(node.port, topics) for node in self.running())
         )
 
     def controller(self) -> int:
-        """The quorum's leader as the first node that knows it tells, or -1."""
+        """The quorum's leader according to the first node that knows it, or -1."""
         for node in self.running():
             with suppress(UnansweredError):
                 if (leader := controller(node.port)) > 0:
@@ -157,7 +159,7 @@ class Cluster:
         return -1
 
     def leaders(self, topic: str) -> dict[int, int]:
-        """Who leads each partition, as a running node tells."""
+        """The leader of each partition, according to a running node."""
         return view(self.running()[0].port, [topic]).leaders(topic)
 
     def metadata_bytes(self) -> int:
@@ -165,7 +167,7 @@ class Cluster:
         return max(metadata_bytes(node.data) for node in self.nodes)
 
     def wait(self, what: str, is_true: Callable[[], bool]) -> None:
-        """Poll until it holds; a node that ended meanwhile is named at once."""
+        """Poll until a condition holds; fail at once if a node ends meanwhile."""
 
         def holds() -> bool:
             for number, process in self._processes.items():
@@ -182,7 +184,7 @@ class Cluster:
 
     @contextmanager
     def topic(self, partitions: int, flush: Flush, replicas: int | None = None) -> Iterator[str]:
-        """A new topic with all its replicas in sync, and gone afterwards with its bytes."""
+        """A new topic with all its replicas in sync, which is deleted afterwards with its bytes."""
         self._topics += 1
         name = f"bench-{self._topics}"
         replicas = replicas or self.shape.replicas
@@ -196,18 +198,20 @@ class Cluster:
             self.delete([name])
 
     def create(self, topics: Sequence[NewTopic]) -> None:
-        """Make topics."""
+        """Create topics."""
         try:
             finish(self._admin.create_topics(list(topics)))
         except (KafkaException, TimeoutError) as error:
             raise LoadError(f"cannot create topics: {error}") from error
 
     def wait_whole(self, topics: Sequence[str], partitions: int) -> None:
-        """Return once all replicas of all partitions are in sync, in the eyes of every node."""
+        """Return once all replicas of all partitions are in sync, according to every node."""
         self.wait("all replicas in sync", lambda: self.holds(topics, partitions, is_whole))
 
     def delete(self, names: Sequence[str]) -> None:
-        """Remove topics, and wait until their bytes are gone, so that rows do not meet."""
+        """Delete topics, and wait until their bytes are gone, so that rows do not affect each
+        other.
+        """
         with suppress(KafkaException, TimeoutError):
             finish(self._admin.delete_topics(list(names)))
         limit = SETTLED_BYTES * len(self.nodes)

@@ -16,17 +16,17 @@ from bench.process import LoadError
 
 TOPIC_PARTITIONS = 100
 TOPICS_AT_ONCE = 5
-"""In one request: Kafka refuses more than 10,000 records of metadata in one."""
+"""Partitions per request: Kafka refuses more than 10,000 metadata records in one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManyPartitions:
-    """Topics are made, then all nodes are stopped and started again."""
+    """Topics are created, then all nodes are stopped and started again."""
 
     partitions: int
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Once."""
+        """Run once."""
         del pace
         began = time.monotonic()
         topics = [self._topic(cluster, number) for number in self.numbers()]
@@ -43,7 +43,7 @@ class ManyPartitions:
         yield figures
 
     def numbers(self) -> range:
-        """Of the topics."""
+        """The number of topics."""
         return range(self.partitions // TOPIC_PARTITIONS)
 
     def _topic(self, cluster: Cluster, number: int) -> NewTopic:
@@ -60,7 +60,7 @@ class Reassign:
     turns: int = 3
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Fill, then move one replica of everything, to each node in turn."""
+        """Fill the topic, then move one replica of each partition, to each node in turn."""
         warm_memory(self.gigabytes * 3)
         with cluster.topic(self.partitions, Flush.LATER, replicas=2) as topic:
             first = self.placement(0)
@@ -70,12 +70,14 @@ class Reassign:
                 yield {"reassign_s": self._move(cluster, topic, self.placement(turn))}
 
     def placement(self, turn: int) -> dict[int, list[int]]:
-        """Copies on two nodes; from one turn to the next one goes and one comes."""
+        """The replicas of each turn: one leaves a node and one joins another."""
         nodes = [turn % 3 + 1, (turn + 1) % 3 + 1]
         return dict.fromkeys(range(self.partitions), nodes)
 
     def _move(self, cluster: Cluster, topic: str, wanted: dict[int, list[int]]) -> float:
-        """Seconds from the request until nothing moves and the new replicas are in sync."""
+        """Seconds from the request until no reassignment is in progress and all replicas are in
+        sync.
+        """
         port = cluster.nodes[0].port
         began = time.monotonic()
         reassign(port, topic, wanted)

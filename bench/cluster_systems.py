@@ -1,8 +1,8 @@
 """Prepares and starts the nodes of the two clusters under one interface.
 
 Kafka's nodes are broker and controller at once, with the JVM flags, the heap (1 GB each) and the
-settings that the single broker of this bench has; what a cluster needs comes after them, and the
-last value of a setting counts. Barnabas's nodes are `barnabas serve`.
+settings of the single broker of this bench. The settings of a cluster follow them, and the last
+value of a setting counts. Barnabas's nodes are `barnabas serve`.
 """
 
 import base64
@@ -29,18 +29,18 @@ SHORT_HEARTBEAT_MS = 500
 
 @dataclass(frozen=True)
 class Shape:
-    """What a cluster is started with; rows of one shape share a cluster."""
+    """The settings of a cluster; rows with the same shape share a cluster."""
 
     nodes: int = 3
     session_ms: int | None = None
-    """How long a broker may be silent; None is each system's default, 9 s in both."""
+    """The session timeout of brokers; None is each system's default, 9 s in both."""
     replicas: int = 3
     in_sync_min: int = 2
 
 
 @dataclass(frozen=True)
 class Node:
-    """One member: its number, where it listens, its folder."""
+    """One member: its number, its address, its folder."""
 
     number: int
     port: int
@@ -54,20 +54,20 @@ class Node:
 
 
 class System(Protocol):
-    """What the bench must know of a cluster's nodes."""
+    """The interface of a cluster's nodes."""
 
     @property
     def name(self) -> str:
         """The key in results and on the command line."""
 
     def prepare(self, nodes: Sequence[Node], shape: Shape) -> None:
-        """Make fresh folders ready to start on."""
+        """Prepare fresh folders."""
 
     def command(self, node: Node, nodes: Sequence[Node]) -> list[str | Path]:
         """The process to start."""
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        """The topic settings that keep the promise of this flush policy."""
+        """The topic settings for this flush policy."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class BarnabasNodes:
     name: str = "barnabas"
 
     def prepare(self, nodes: Sequence[Node], shape: Shape) -> None:
-        """Write the settings that all nodes share; the rest they make themselves."""
+        """Write the common settings; the nodes create the rest themselves."""
         for node in nodes:
             node.data.mkdir(parents=True)
             settings(node).write_text(barnabas_settings(shape))
 
     def command(self, node: Node, nodes: Sequence[Node]) -> list[str | Path]:
-        """`barnabas serve` with its number and the voters; alone it needs none."""
+        """`barnabas serve` with its number and the voters; a single node needs none."""
         serve: list[str | Path] = [BARNABAS, "serve", "--json", "--config", settings(node)]
         serve += ["--listen", node.address, "--data", node.data / "data"]
         serve += ["--node-id", str(node.number)]
@@ -99,12 +99,12 @@ class BarnabasNodes:
 
 
 def settings(node: Node) -> Path:
-    """The file that a node of Barnabas is given."""
+    """The settings file of a Barnabas node."""
     return node.data / "barnabas.yaml"
 
 
 def barnabas_settings(shape: Shape) -> str:
-    """Copies, and the session where it is not the default."""
+    """The replication settings, and the session timeout if it is not the default."""
     text = "replication:\n"
     text += f"  default_replication_factor: {shape.replicas}\n"
     text += f"  min_insync_replicas: {shape.in_sync_min}\n"
@@ -145,7 +145,7 @@ class KafkaNodes:
 
 
 def properties(node: Node) -> Path:
-    """The file that a node of Kafka is given."""
+    """The settings file of a Kafka node."""
     return node.data / "server.properties"
 
 

@@ -1,7 +1,7 @@
 """Queries and changes the state of a cluster over plain sockets.
 
-The same requests go to both systems. Kafka's own tools take seconds to start and librdkafka knows
-no reassignment; and a question that is asked many times a second must cost the machine little.
+The same requests go to both systems. Kafka's own tools take seconds to start, and librdkafka has no
+reassignment. A request that is sent many times a second must use little CPU time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ from barnabas.protocol.messages.metadata import (
 from barnabas.testing.raw_client import RawClient
 
 CREATE_TOPICS, METADATA, QUORUM, REASSIGN, REASSIGNING = 7, 9, 2, 0, 0
-"""The versions spoken; both systems know them."""
+"""The versions used; both systems know them."""
 PATIENCE_S = 5.0
 
 
@@ -60,13 +60,13 @@ class PartitionView(NamedTuple):
 
 
 class View(NamedTuple):
-    """What one node says at one time."""
+    """The view of one node at one time."""
 
     brokers: frozenset[int]
     partitions: Mapping[tuple[str, int], PartitionView]
 
     def leaders(self, topic: str) -> dict[int, int]:
-        """Who leads each partition of a topic."""
+        """The leader of each partition of a topic."""
         return {
             index: partition.leader
             for (name, index), partition in sorted(self.partitions.items())
@@ -97,7 +97,7 @@ def view(port: int, topics: Iterable[str] | None = None) -> View:
 
 
 def controller(port: int) -> int:
-    """The quorum's leader, or -1 where a node knows none."""
+    """The quorum's leader, or -1 if a node knows none."""
     partition = DescribeQuorumRequestPartitionData(partition_index=0)
     topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
     with connected(port) as client:
@@ -108,7 +108,7 @@ def controller(port: int) -> int:
 
 
 def create_topic(port: int, name: str, replicas: int) -> None:
-    """Have the controller make a topic, through any broker."""
+    """Create a topic through any broker."""
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replicas)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=int(PATIENCE_S * 1000))
     with connected(port) as client:
@@ -117,7 +117,7 @@ def create_topic(port: int, name: str, replicas: int) -> None:
 
 
 def reassign(port: int, topic: str, replicas: Mapping[int, Iterable[int]]) -> None:
-    """Ask for other replicas of partitions."""
+    """Reassign partitions to other replicas."""
     partitions = [
         ReassignablePartition(partition_index=index, replicas=list(wanted))
         for index, wanted in replicas.items()
@@ -133,7 +133,7 @@ def reassign(port: int, topic: str, replicas: Mapping[int, Iterable[int]]) -> No
 
 
 def is_reassigning(port: int) -> bool:
-    """Whether any partition still moves."""
+    """Whether any reassignment is in progress."""
     with connected(port) as client:
         answer = client.ask(
             ListPartitionReassignmentsRequest(topics=None),
@@ -145,13 +145,13 @@ def is_reassigning(port: int) -> bool:
 
 
 def check(what: str, code: int) -> None:
-    """Raise where a node refused."""
+    """Raise if a node returned an error."""
     if code:
         raise UnansweredError(f"{what}: {ErrorCode(code).name}")
 
 
 class connected(RawClient):  # noqa: N801 - read as a verb: with connected(port) as client
-    """A socket to one node whose failures are all of one kind."""
+    """A socket to one node whose failures all raise the same exception."""
 
     def __init__(self, port: int, patience_s: float = PATIENCE_S) -> None:
         try:
@@ -160,8 +160,8 @@ class connected(RawClient):  # noqa: N801 - read as a verb: with connected(port)
             raise UnansweredError(f"port {port}: {error}") from error
 
     def receive_frame(self) -> bytes:
-        """The next answer."""
+        """The next response."""
         try:
             return super().receive_frame()
         except (OSError, EOFError) as error:
-            raise UnansweredError(f"no answer: {error}") from error
+            raise UnansweredError(f"no response: {error}") from error

@@ -1,7 +1,7 @@
 """Operations on a cluster that are measured, and the figures that they return.
 
-Each turn of a work gives its figures; several turns are several samples. Load on a topic is that of
-the single broker (`loads`, `java_loads`), with replicas on all nodes.
+Each turn of an operation gives its figures; several turns are several samples. Load on a topic is
+that of the single broker (`loads`, `java_loads`), with replicas on all nodes.
 """
 
 import time
@@ -18,14 +18,14 @@ from bench.machine import warm_memory
 from bench.process import LoadError
 
 CALM_S = 5.0
-"""After a start, before idleness is measured: a JVM compiles what it ran."""
+"""The wait after a start, before the idle cluster is measured: a JVM compiles meanwhile."""
 IDLE_S = 5.0
 WARM_UP: tuple[Load, ...] = (JavaProduce(size=100), Requests(connections=16), Consume(size=1024))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How long rows press, and how often a fault is repeated."""
+    """How long rows run, and how often a fault is repeated."""
 
     seconds: float
     warmup: float
@@ -33,10 +33,10 @@ class Pace:
 
 
 class Work(Protocol):
-    """Something that is done to a cluster."""
+    """An operation on a cluster."""
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Do it, as often as the pace says; figures are keyed as in `metrics`."""
+        """Run it as often as the pace says; figures have the keys of `metrics`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +47,17 @@ class Press:
     flush: Flush = Flush.LATER
     partitions: int = 6
     warm_gb: int = 0
-    """Free memory that is touched before: as much as all replicas write."""
+    """The memory to touch before: as much as all replicas write."""
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Press once."""
+        """Run the load once."""
         warm_memory(self.warm_gb)
         with cluster.topic(self.partitions, self.flush) as topic:
             yield self.load.run(target(cluster, topic, self.partitions, pace))
 
 
 def target(cluster: Cluster, topic: str, partitions: int, pace: Pace) -> Target:
-    """A topic of the cluster as the loads of a single broker want it."""
+    """A topic of the cluster, in the form that the loads of a single broker need."""
     leaders = cluster.leaders(topic)
     return Target(
         port=cluster.nodes[0].port,
@@ -72,7 +72,7 @@ def target(cluster: Cluster, topic: str, partitions: int, pace: Pace) -> Target:
 
 
 def warm_up(cluster: Cluster, pace: Pace) -> None:
-    """Kafka's JVMs compile what they run often; both systems get the same chance to."""
+    """Warm up: Kafka's JVMs compile hot code; both systems get the same warm-up."""
     for load in WARM_UP:
         with suppress(LoadError):
             list(Press(load=load).run(cluster, pace))
@@ -80,10 +80,10 @@ def warm_up(cluster: Cluster, pace: Pace) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class StartUp:
-    """The cluster just started: how long that took, and what it takes to do nothing."""
+    """A cluster that just started: its start time, and its idle usage."""
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Wait a little, then watch for a while."""
+        """Wait a little, then measure for a while."""
         del pace
         time.sleep(CALM_S)
         yield {"fresh_ms": cluster.ready_ms, **idleness(cluster)}

@@ -13,8 +13,9 @@ from bench.row import Row
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 HEARTBEAT = {"heartbeat.interval.ms": "100"}
-"""Members of classic groups learn of a rebalance from a heartbeat: at the client's default of 3 s
-that wait is nearly all there is to see. That of `consumer` groups is the broker's choice."""
+"""Members of classic groups learn of a rebalance from a heartbeat. At the client's default of 3 s
+that wait would dominate. The broker decides it for `consumer` groups.
+"""
 CLASSIC = {"group.protocol": "classic", **HEARTBEAT}
 
 
@@ -60,7 +61,7 @@ def transactions(interval_ms: int) -> Row:
 
 
 def transaction_latency(interval_ms: int) -> Row:
-    """Paced, until a reader of committed records has it."""
+    """At a fixed rate, until a read_committed consumer has it."""
     return Row(
         key=f"txn-latency-{interval_ms}",
         section="Exactly once",

@@ -49,21 +49,21 @@ class Display:
         self._progress.stop()
 
     def begin(self, what: str) -> None:
-        """Show what runs now."""
+        """Show the current row."""
         self._progress.update(self._task, description=what)
 
     def done(self, sample: Sample) -> None:
-        """A line that stays, and one step on the bar."""
+        """Print a permanent line, and advance the bar by one step."""
         self.show(sample)
         self.step()
 
     def show(self, sample: Sample) -> None:
-        """A line that stays."""
+        """Print a permanent line."""
         style = "red" if sample.error else "default"
         self._progress.console.print(describe(sample), style=style, highlight=False, markup=False)
 
     def step(self) -> None:
-        """One step on the bar."""
+        """Advance the bar by one step."""
         self._progress.advance(self._task)
 
 

@@ -2,9 +2,9 @@
 
     python -m bench.exposition
 
-`first` reads each page with an empty memory, as after a start; `again` reads pages of an exporter
+`first` reads each page with an empty cache, as after a start. `again` reads pages of an exporter
 that was scraped before, with new values, as in every later round. `line by line` reads the same
-pages by the grammar alone. Uses CPU time, so that a busy machine disturbs it little.
+pages with the grammar only. It uses CPU time, so that a busy machine affects it little.
 """
 
 import time
@@ -37,7 +37,7 @@ def page(number: int) -> str:
 
 
 def rate(read: Callable[[str], object], pages: list[str]) -> float:
-    """Return samples a CPU second."""
+    """Return samples per CPU second."""
     began_s = time.process_time()
     for each in pages:
         read(each)
@@ -45,7 +45,7 @@ def rate(read: Callable[[str], object], pages: list[str]) -> float:
 
 
 def reader() -> Callable[[str], object]:
-    """Return what reads the pages of one exporter."""
+    """Return a reader of one exporter's pages."""
     own = PageReader(where="bench", default_hostname="node-a")
     return lambda text: list(own.read(text, at_ms=0, tally=Tally()))
 
@@ -56,7 +56,7 @@ def read_first(text: str) -> object:
 
 
 def by_grammar(text: str) -> object:
-    """Read a page without a memory."""
+    """Read a page without a cache."""
     return [parse_line(each) for each in text.split("\n") if each and not each.startswith("#")]
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     pages = [page(number) for number in range(PAGES)]
     warm = reader()
     warm(pages[0])
-    print(f"line by line  {rate(by_grammar, pages):>12,.0f} samples a CPU second")
+    print(f"line by line  {rate(by_grammar, pages):>12,.0f} samples per CPU second")
     print(f"first         {rate(read_first, pages):>12,.0f}")
     print(f"again         {rate(warm, pages):>12,.0f}")
 

@@ -1,16 +1,16 @@
-"""Measures the latency of 50 polite clients while one greedy client sends all that it can.
+"""Measures the latency of 50 polite clients while one greedy client sends as much as it can.
 
     python -m bench.fairness [--seconds 10]
 
-A polite client asks every 50 ms and waits for the answer: 20 produce, 20 fetch, 10 send heartbeats.
-A wait counts from the moment when the request was due, so that a stall counts against all that it
-held up. They run alone, and then beside a client that sends without waiting for answers:
+A polite client sends a request every 50 ms and waits for the response: 20 produce, 20 fetch, 10
+send heartbeats. A latency counts from when the request was due, so that a stall counts for all
+requests that it delayed. They run alone, and then beside a client that does not wait for responses:
 
     list-offsets   46-byte ListOffsets requests, as many as the sockets take
     metadata       the same with Metadata of 1,000 partitions
     join           a JoinGroup that waits, and 1,000 Metadata requests behind it
 
-The greedy client is a process of its own. The memory is what the broker had at most (VmHWM).
+The greedy client is a separate process. The memory is the broker's maximum (VmHWM).
 """
 
 import argparse
@@ -100,7 +100,7 @@ def joining(group: str, member_id: str = "") -> JoinGroupRequest:
 
 
 def become_member(client: RawClient, group: str) -> JoinGroupResponse:
-    """Be the only member of a group."""
+    """Become the only member of a group."""
     find = FindCoordinatorRequest(coordinator_keys=[group])
     client.ask(find, 4, FindCoordinatorResponse)
     joined = client.ask(joining(group), 3, JoinGroupResponse)
@@ -113,7 +113,7 @@ def become_member(client: RawClient, group: str) -> JoinGroupResponse:
 
 
 def heartbeat(client: RawClient, group: str) -> bytes:
-    """Join a group; return the request that its member sends again and again."""
+    """Join a group; return the heartbeat request of its member."""
     joined = become_member(client, group)
     request = HeartbeatRequest(
         group_id=group, generation_id=joined.generation_id, member_id=joined.member_id
@@ -122,7 +122,7 @@ def heartbeat(client: RawClient, group: str) -> bytes:
 
 
 class Polite:
-    """A client that asks, waits for the answer, and asks again when it is time."""
+    """A client that sends a request, waits for the response, and sends again when it is due."""
 
     def __init__(self, client: RawClient, request: bytes) -> None:
         self.client = client
@@ -135,7 +135,7 @@ class Polite:
         self.client.send(self.request)
 
     def has_answer(self) -> bool:
-        """Read what there is; tell whether the answer is whole."""
+        """Read received bytes; return whether the response is complete."""
         self.received += self.client.socket.recv(65536)
         if len(self.received) < LENGTH.size:
             return False
@@ -146,7 +146,7 @@ class Polite:
 
 
 class Polites:
-    """All of them, on one thread."""
+    """All polite clients, on one thread."""
 
     def __init__(self, address: Address) -> None:
         self._selector = selectors.DefaultSelector()
@@ -164,7 +164,7 @@ class Polites:
             self._selector.register(client.socket, selectors.EVENT_READ, polite)
 
     def run(self, duration_s: float) -> list[float]:
-        """Ask for a while; return the waits in milliseconds, in order of size."""
+        """Send requests for a while; return the sorted latencies in milliseconds."""
         start_s = time.monotonic()
         end_s = start_s + duration_s
         waits: list[float] = []
@@ -197,13 +197,13 @@ class Polites:
 
 
 def drain(client: RawClient) -> None:
-    """Read answers as fast as they come."""
+    """Read responses as fast as they come."""
     while client.socket.recv(1 << 20):
         pass
 
 
 def flood(address: Address, request: Message, version: int) -> None:
-    """Send one request again and again, without waiting."""
+    """Send one request repeatedly, without waiting."""
     client = RawClient(address, 3600)
     one = framed(frame_of(request, version))
     block = one * (BLOCK_BYTES // len(one))
@@ -213,7 +213,7 @@ def flood(address: Address, request: Message, version: int) -> None:
 
 
 def list_offsets(address: Address) -> None:
-    """Ask for an offset, in 46 bytes."""
+    """Return a ListOffsets request of 46 bytes."""
     topic = ListOffsetsTopic(
         name="t0", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)]
     )
@@ -221,12 +221,12 @@ def list_offsets(address: Address) -> None:
 
 
 def metadata(address: Address) -> None:
-    """Ask for everything."""
+    """Return a Metadata request for all topics."""
     flood(address, MetadataRequest(topics=None), 9)
 
 
 def join(address: Address) -> None:
-    """Join a group whose other member does not come back, and ask for everything behind it."""
+    """Return a JoinGroup request that waits for the other member, and Metadata requests."""
     first, second = RawClient(address, 3600), RawClient(address, 3600)
     become_member(first, "greedy")
     listing = framed(frame_of(MetadataRequest(topics=None), 9))
@@ -243,7 +243,7 @@ GREEDY: dict[str, Callable[[Address], None]] = {
 
 @contextmanager
 def greedy_client(kind: str, address: Address) -> Iterator[None]:
-    """Have one greedy client, in a process of its own."""
+    """Run one greedy client in a separate process."""
     command = [sys.executable, "-m", "bench.fairness", "--greedy", kind, "--port", str(address[1])]
     with subprocess.Popen(command) as process:
         try:
@@ -256,7 +256,7 @@ def greedy_client(kind: str, address: Address) -> Iterator[None]:
 
 
 def prepare(address: Address) -> None:
-    """Make the topics."""
+    """Create the topics."""
     with RawClient(address) as client:
         for number in range(TOPICS):
             topic = CreatableTopic(
@@ -267,14 +267,14 @@ def prepare(address: Address) -> None:
 
 
 def most_memory_mb(broker: BrokerSubprocess) -> float:
-    """Return how much the broker has had at once."""
+    """Return the broker's maximum memory."""
     status = Path(f"/proc/{broker.process.pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
 
 def measure(kind: str, seconds: float) -> None:
-    """Print a line about one kind of greedy client, on a broker of its own."""
+    """Print a line about one kind of greedy client, on a fresh broker."""
     with (
         tempfile.TemporaryDirectory(prefix="fairness-") as folder,
         BrokerSubprocess(folder, settings=SETTINGS) as broker,
@@ -297,7 +297,7 @@ def measure(kind: str, seconds: float) -> None:
 
 
 def main() -> None:
-    """Measure every kind of greedy client, or be one."""
+    """Measure every kind of greedy client, or act as one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--only", choices=["alone", *GREEDY], action="append")

@@ -1,7 +1,7 @@
 """Loads on coordinators: groups that form and shrink, offset commits, transactions.
 
-Names of groups and transactional ids are new in every run of a load, so that none finds what
-another left.
+Names of groups and transactional ids are new in every run of a load, so that no run finds the state
+of another.
 """
 
 import time
@@ -13,21 +13,21 @@ from bench.places import GROUP, TRANSFORM, WIRE
 from bench.process import output_of
 
 APART_MS = 100
-"""Between members that join one after the other."""
+"""The time between members that join one after the other."""
 REBALANCE_TIMEOUT_S = 150.0
 
 
 def new_name() -> str:
-    """A name that no load used before."""
+    """A name that no load has used before."""
     return f"bench-{time.monotonic_ns()}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rebalance:
-    """Consumers of librdkafka join one by one, then others all at once, of which half leave.
+    """Consumers of librdkafka join one by one, then others all at once, half of which leave.
 
-    The members that stay learn of it from their next heartbeat, which is when librdkafka's main
-    loop wakes up: up to half a second later by chance. So that is done several times.
+    The remaining members learn of it from their next heartbeat, when librdkafka's main loop wakes
+    up: at random, up to half a second later. So that is repeated several times.
     """
 
     members: int = 20
@@ -65,7 +65,7 @@ class Commits:
     connections: int = 16
 
     def run(self, target: Target) -> Figures:
-        """Connect all, then commit for the time given."""
+        """Connect all, then commit for the given time."""
         where = ["--port", str(target.port), "--topic", target.topic]
         shape = ["--partitions", str(target.partitions), "--commit", str(self.partitions)]
         times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]
@@ -76,12 +76,12 @@ class Commits:
 
 @dataclass(frozen=True, kw_only=True)
 class TransactionLatency:
-    """From when a message was due until a reader of committed records has it, at a fixed rate."""
+    """From when a message was due until a read_committed consumer has it, at a fixed rate."""
 
     size: int
     rate: int
     interval_ms: int
-    """A transaction is committed once it is so old."""
+    """The age at which a transaction is committed."""
 
     def run(self, target: Target) -> Figures:
         """Send at the rate, in transactions."""
@@ -93,13 +93,13 @@ class TransactionLatency:
 
 @dataclass(frozen=True, kw_only=True)
 class Transform:
-    """Consume, transform, produce, exactly once: a transaction each interval."""
+    """Consume, transform, produce, exactly once: one transaction per interval."""
 
     size: int
     interval_ms: int = 100
 
     def run(self, target: Target) -> Figures:
-        """Fill, then work through it for the time given."""
+        """Fill the topic, then process it for the given time."""
         filled = fill(target, self.size)
         where = ["--bootstrap", target.address, "--topic", target.topic, "--output", target.output]
         times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]

@@ -21,7 +21,7 @@ TIMEOUT_S = 20.0
 def configured(
     admin: AdminClient, address: str, name: str, config: dict[str, str]
 ) -> Iterator[None]:
-    """Let an internal topic have these settings, and its own again afterwards."""
+    """Set configs of an internal topic, and restore its own afterwards."""
     try:
         wait_until(name, lambda: exists(admin, address, name), TIMEOUT_S)
         alter(admin, name, config, AlterConfigOpType.SET)
@@ -32,7 +32,7 @@ def configured(
 
 
 def exists(admin: AdminClient, address: str, name: str) -> bool:
-    """Whether the topic is there and its coordinators answer; asking for them makes it."""
+    """Return whether the topic exists and its coordinators answer; the request creates it."""
     try:
         {OFFSETS: ask_for_offsets, TRANSACTIONS: ask_for_producer}[name](address)
     except KafkaException:
@@ -42,7 +42,7 @@ def exists(admin: AdminClient, address: str, name: str) -> bool:
 
 
 def ask_for_offsets(address: str) -> None:
-    """What any group does first."""
+    """Send the first request of any group."""
     settings = {"bootstrap.servers": address, "group.id": "bench-first", "log_level": 0}
     consumer = Consumer(settings)
     consumer.committed([TopicPartition(OFFSETS, 0)], timeout=TIMEOUT_S)
@@ -50,13 +50,13 @@ def ask_for_offsets(address: str) -> None:
 
 
 def ask_for_producer(address: str) -> None:
-    """What any transactional producer does first."""
+    """Send the first request of any transactional producer."""
     settings = {"bootstrap.servers": address, "transactional.id": "bench-first", "log_level": 0}
     Producer(settings).init_transactions(TIMEOUT_S)
 
 
 def alter(admin: AdminClient, name: str, config: dict[str, str], how: AlterConfigOpType) -> None:
-    """Set or take back settings of a topic."""
+    """Set or reset configs of a topic."""
     if not config:
         return
     resource = ConfigResource(ConfigResource.Type.TOPIC, name)

@@ -1,7 +1,7 @@
 """Loads from Kafka's own Java tools: the performance producer, and the consumer with a group.
 
-`ProducerPerformance` is started to send without end and is stopped once the windows it reports
-cover the time wanted: so a row takes as long on a slow broker as on a fast one.
+`ProducerPerformance` is started without an end, and stopped once its report covers the given time.
+So a row takes as long on a slow broker as on a fast one.
 """
 
 import random
@@ -23,19 +23,19 @@ CLIENT_JVM = ["-Xmx512M"]
 
 @dataclass(frozen=True, kw_only=True)
 class JavaProduce:
-    """`ProducerPerformance` at full speed, with the Java client's defaults and what is set here."""
+    """`ProducerPerformance` at full speed, with the Java client's defaults and these settings."""
 
     size: int
     properties: dict[str, str] = field(default_factory=dict)
     transaction_ms: int = 0
-    """How old a transaction grows before it is committed; 0 is without."""
+    """The age at which a transaction is committed; 0 is without transactions."""
 
     def run(self, target: Target) -> Figures:
-        """Let it run for the time given; read the windows it reports after the warm-up."""
+        """Run for the given time; read the windows that it reports after the warm-up."""
         cpu_before = target.cpu_s()
         windows = lines_until(
             self.command(target),
-            lambda lines: enough(parse_windows(lines), target.warmup + target.seconds),
+            lambda lines: enough(begun_after(parse_windows(lines), target.warmup), target.seconds),
             TIMEOUT_S,
         )
         cpu_s = target.cpu_s() - cpu_before
@@ -52,7 +52,8 @@ class JavaProduce:
         what = ["--num-records", str(10**10), "--throughput", "-1"]
         shape = ["--payload-file", str(payload_file(self.size))]
         report = ["--reporting-interval", str(WINDOW_MS)]
-        properties = [f"{name}={value}" for name, value in self.properties.items()]
+        named = (*self.properties.items(), *target.access.java)
+        properties = [f"{name}={value}" for name, value in named]
         extra = ["--command-property", *properties] if properties else []
         if self.transaction_ms:
             extra += ["--transaction-duration-ms", str(self.transaction_ms)]
@@ -61,7 +62,7 @@ class JavaProduce:
 
 @dataclass(frozen=True)
 class Window:
-    """One line of `ProducerPerformance`: what was acked since the line before."""
+    """One line of `ProducerPerformance`: the acks since the previous line."""
 
     messages: int
     seconds: float
@@ -71,26 +72,32 @@ WINDOW = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec")
 
 
 def parse_windows(lines: Iterable[str]) -> list[Window]:
-    """The windows among the lines; a window without a record has no rate and is left out."""
+    """Parse windows from lines; a window without a record has no rate and is left out."""
     found = (WINDOW.match(line) for line in lines)
     pairs = [(int(match[1]), float(match[2])) for match in found if match]
     return [Window(messages, messages / rate) for messages, rate in pairs if rate]
 
 
 def enough(windows: list[Window], seconds: float) -> bool:
-    """Whether the windows cover the time."""
+    """Whether the windows cover the given time."""
     return sum(window.seconds for window in windows) >= seconds
 
 
 def after_warmup(windows: list[Window], warmup: float) -> list[Window]:
+    """The windows that begin after the warm-up, at least one."""
+    kept = begun_after(windows, warmup)
+    if not kept:
+        raise LoadError("the producer reported no window after its warm-up")
+    return kept
+
+
+def begun_after(windows: list[Window], warmup: float) -> list[Window]:
     """The windows that begin after the warm-up."""
     kept, elapsed = [], 0.0
     for window in windows:
         if elapsed >= warmup:
             kept.append(window)
         elapsed += window.seconds
-    if not kept:
-        raise LoadError("the producer reported no window after its warm-up")
     return kept
 
 
@@ -110,7 +117,7 @@ def payloads(size: int) -> list[str]:
 
 
 def event(rng: random.Random, size: int) -> str:
-    """Field names that repeat, values that do not, cut to the size."""
+    """Repeated field names with different values, cut to the size."""
     text = ""
     while len(text) < size:
         text += f'{{"user_id":{rng.getrandbits(40)},"amount":{rng.randrange(10**6)},'
@@ -125,7 +132,7 @@ class JavaConsume:
     size: int
 
     def run(self, target: Target) -> Figures:
-        """Fill, then read all of it once."""
+        """Fill the topic, then read all of it once."""
         filled = fill(target, self.size)
         tool = java("org.apache.kafka.tools.ConsumerPerformance", CLIENT_JVM)
         where = ["--bootstrap-server", target.address, "--topic", target.topic]
@@ -138,7 +145,7 @@ class JavaConsume:
 
 
 def parse_consumer_performance(output: str) -> float:
-    """Messages a second of fetching, the join left out: the last column of its last line."""
+    """Messages per second of fetching, without the join: the last column of its last line."""
     lines = [line for line in output.splitlines() if line.count(",") >= 9]
     if len(lines) < 2:
         raise LoadError("ConsumerPerformance printed no result")

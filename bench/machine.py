@@ -15,7 +15,7 @@ BUSY_LOAD = 0.7
 
 
 def facts() -> dict[str, str]:
-    """What the head of the results shows."""
+    """The facts at the head of the results."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
@@ -30,10 +30,10 @@ def facts() -> dict[str, str]:
 
 
 def warm_memory(gigabytes: int) -> None:
-    """Touch memory that is free, so that the next to use it finds it there.
+    """Touch free memory, so that the next process does not pay for it.
 
-    The host of a virtual machine takes free memory back, and gives it again on first touch, at a
-    third of the speed of a broker. The first writer would pay for the other.
+    The host of a virtual machine reclaims free memory, and returns it on first touch, at a third of
+    the speed of a broker. Otherwise the first writer would pay for the second.
     """
     if not gigabytes:
         return
@@ -44,20 +44,20 @@ def warm_memory(gigabytes: int) -> None:
 
 
 def load_text(load: float) -> str:
-    """The load average; others at work slow down one broker and not the other."""
+    """The load average; other work may slow down only one of the brokers."""
     warning = "; **the machine was busy: do not trust these figures**" if load > BUSY_LOAD else ""
     return f"{load:.2f} (one-minute average){warning}"
 
 
 def commit() -> str:
-    """The commit measured, marked where the tree has changes."""
+    """The measured commit, with a mark if the tree has changes."""
     name = first_line(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"])
     changed = first_line(["git", "-C", str(ROOT), "status", "--porcelain", "--", "src"])
     return f"{name} with changes" if changed else name
 
 
 def processor() -> str:
-    """The processor's name for itself."""
+    """The name of the processor."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -81,7 +81,7 @@ def librdkafka_version() -> str:
 
 
 def first_line(command: list[str]) -> str:
-    """What a command says; nothing where it is missing or fails."""
+    """The output of a command; empty if it is missing or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):

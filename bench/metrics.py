@@ -1,11 +1,11 @@
-"""The measured figures: their units, which direction is better, and the goal against Kafka."""
+"""Defines the measured figures: their units, the better direction, and the goal against Kafka."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Better(Enum):
-    """Which way a figure should go."""
+    """The better direction of a figure."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -19,13 +19,14 @@ class Metric:
     unit: str
     title: str
     short: str
-    """How a line on the screen says it."""
+    """The text for a line on the screen."""
     better: Better
     goal: float | None = None
-    """The ratio Barnabas / Kafka to reach: at least it where higher is better, else at most it."""
+    """The ratio Barnabas / Kafka to reach: at least it if higher is better, otherwise at most it.
+    """
 
     def meets_goal(self, ratio: float) -> bool | None:
-        """None where there is no goal."""
+        """None if there is no goal."""
         if self.goal is None:
             return None
         return ratio >= self.goal if self.better is Better.HIGHER else ratio <= self.goal
@@ -41,6 +42,15 @@ class Metric:
 MESSAGES = Metric("messages_per_s", "msg/s", "messages a second", "{} msg/s", Better.HIGHER, 1.0)
 BYTES = Metric("mb_per_s", "MB/s", "payload a second", "{} MB/s", Better.HIGHER, 1.0)
 REQUESTS = Metric("requests_per_s", "req/s", "requests a second", "{} req/s", Better.HIGHER, 1.0)
+HANDSHAKES = Metric(
+    "handshakes_per_s", "1/s", "handshakes a second", "{} handshakes/s", Better.HIGHER, 1.0
+)
+CPU_HANDSHAKE = Metric(
+    "cpu_ms_per_handshake", "ms", "broker CPU time a handshake", "{} CPU-ms", Better.LOWER
+)
+CPU_REQUEST = Metric(
+    "cpu_us_per_request", "us", "broker CPU time a request", "{} CPU-us", Better.LOWER
+)
 P50 = Metric("p50_ms", "ms", "latency p50", "p50 {} ms", Better.LOWER)
 P99 = Metric("p99_ms", "ms", "latency p99", "p99 {} ms", Better.LOWER, 0.5)
 P999 = Metric("p999_ms", "ms", "latency p99.9", "p99.9 {} ms", Better.LOWER)
@@ -75,7 +85,8 @@ LATENCIES = (P50, P99, P999)
 METRICS = {
     metric.key: metric
     for metric in (
-        *(MESSAGES, BYTES, REQUESTS, *LATENCIES, CONNECT, CPU),
+        *(MESSAGES, BYTES, REQUESTS, HANDSHAKES, *LATENCIES, CONNECT, CPU),
+        *(CPU_REQUEST, CPU_HANDSHAKE),
         *(IN_TURN, AT_ONCE, LEAVE),
         *(MEMORY_IDLE, MEMORY_LOADED, START_FRESH, START_AGAIN),
         *(GAP, FAILED, CONTROLLER, STOP, ROLLING, REASSIGN),

@@ -1,12 +1,12 @@
 """Measures the CPU microseconds that the broker itself spends on a request.
 
-Most rows go without sockets. "As an event" is the whole of it, from the loop's call to the answer
-in the socket, with a pair of sockets in place of TCP and both its ends in the count.
+Most rows do not use sockets. "As an event" covers everything, from the event loop's call to the
+response in the socket, with a pair of sockets in place of TCP; both of its ends count.
 
     python -m bench.micro
 
-Uses CPU time, so that a busy machine disturbs it little. The figures are for comparing a change
-with what was before it, not with anything else.
+It uses CPU time, so that a busy machine affects it little. The figures are for comparing a change
+with the code before it only.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.model.steps import finish
 from barnabas.node.node import Node
-from barnabas.protocol.apis import APIS
+from barnabas.protocol.apis import APIS, KEYS
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import (
@@ -49,7 +49,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.records import Record, build
 from barnabas.server.connection import Connection
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.server.kafka_session import KafkaSession
 from barnabas.server.server import Server
 from barnabas.server.transport import PlainTransport
@@ -59,8 +59,9 @@ ROUNDS = 20_000
 NOW_MS = time.time_ns() // 1_000_000
 
 
-def frame(api_key: int, version: int, request: Message) -> bytearray:
-    """Write a request as it lies behind its length on the wire."""
+def frame(version: int, request: Message) -> bytearray:
+    """Return a request in its wire format without the length."""
+    api_key = KEYS[type(request).__name__]
     head = bytearray()
     for value, size in ((api_key, 2), (version, 2), (7, 4), (5, 2)):
         head += value.to_bytes(size, "big")
@@ -85,7 +86,7 @@ class Bench:
         shutil.rmtree(self.folder)
 
     def ask(self, content: bytearray) -> list[Chunk] | None:
-        """Send one frame; carry out syncs in no time at all, and long work at once."""
+        """Send one frame; carry out syncs and long work at once."""
         answer, _ = dispatch(self.node, memoryview(content), CALLER, NOW_MS)
         if self.node.outbox:
             self._carry_out()
@@ -106,12 +107,12 @@ class Bench:
                     finish(effect.steps)
 
     def create(self, name: str, partitions: int, flush_policy: str = "interval") -> bytes:
-        """Make a topic, by default with Kafka's promise; return its id."""
+        """Create a topic, by default with Kafka's durability; return its id."""
         flush = CreatableTopicConfig(name="flush", value=flush_policy)
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, configs=[flush]
         )
-        self.ask(frame(19, 5, CreateTopicsRequest(topics=[topic])))
+        self.ask(frame(5, CreateTopicsRequest(topics=[topic])))
         return bytes(self.node.image.topics[name].topic_id)
 
 
@@ -121,7 +122,7 @@ class Repeated:
     def __init__(self, bench: Bench, content: bytearray) -> None:
         self.shapes = Shapes(bench.node).of(CALLER)
         self.view = memoryview(content)
-        for _ in range(2):  # a commit is learnt from its second time on
+        for _ in range(2):  # a commit takes the fast path from its second time on
             _, context = dispatch(bench.node, self.view, CALLER, NOW_MS, self.shapes)
         self.prefix_bytes = context.prefix_bytes
 
@@ -131,7 +132,7 @@ class Repeated:
 
 
 class Wire:
-    """A connection whose events are called by hand, with the same request each time."""
+    """A connection whose events are called directly, with the same request each time."""
 
     def __init__(self, bench: Bench, content: bytearray) -> None:
         self._server = Server(bench.node, asyncio.new_event_loop())
@@ -143,7 +144,7 @@ class Wire:
         self._request = len(content).to_bytes(4, "big") + content
 
     def ask(self) -> None:
-        """Send it, have it handled, take the answer."""
+        """Send it, handle it, read the response."""
         self._client.send(self._request)
         self._server.run_event(self._connection.on_readable)
         assert self._client.recv(4096)
@@ -176,17 +177,18 @@ def measure(title: str, action: Callable[[], object], rounds: int = ROUNDS) -> N
 
 
 def produce(topic: str, topic_id: bytes, version: int, count: int, size: int) -> bytearray:
-    """Write a produce request with one batch."""
+    """Return a produce request with one batch."""
     records = [Record(n, NOW_MS, None, b"x" * size) for n in range(count)]
     batch = build(records)
     data = [PartitionProduceData(index=0, records=bytes(batch))]
     named = TopicProduceData(topic_id=topic_id) if version >= 13 else TopicProduceData(name=topic)
     named.partition_data = data
-    return frame(0, version, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[named]))
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[named])
+    return frame(version, request)
 
 
 def fetch(topic_id: bytes, offset: int, partitions: int, session: tuple[int, int]) -> bytearray:
-    """Write a fetch request, version 17, as Java's client does."""
+    """Return a fetch request, version 17, in the form of the Java client."""
     wanted = [
         FetchPartition(partition=p, fetch_offset=offset, partition_max_bytes=1 << 20)
         for p in range(partitions)
@@ -200,11 +202,11 @@ def fetch(topic_id: bytes, offset: int, partitions: int, session: tuple[int, int
         session_epoch=session[1],
         topics=topics,
     )
-    return frame(1, 17, request)
+    return frame(17, request)
 
 
 def commit(topic: str, partitions: int) -> bytearray:
-    """Write an offset commit, version 9, as Java's client does."""
+    """Return an offset commit, version 9, in the form of the Java client."""
     positions = [
         OffsetCommitRequestPartition(
             partition_index=p, committed_offset=1_000_000 + p, committed_leader_epoch=3
@@ -212,7 +214,7 @@ def commit(topic: str, partitions: int) -> bytearray:
         for p in range(partitions)
     ]
     topics = [OffsetCommitRequestTopic(name=topic, partitions=positions)]
-    return frame(8, 9, OffsetCommitRequest(group_id="group", topics=topics))
+    return frame(9, OffsetCommitRequest(group_id="group", topics=topics))
 
 
 def main() -> None:
@@ -234,7 +236,7 @@ def main() -> None:
         measure("fetch v17, 1 partition, no session", lambda: bench.ask(none))
         wide = fetch(many, 0, 100, (0, -1))
         measure("fetch v17, 100 idle partitions, no session", lambda: bench.ask(wide), 2_000)
-        bench.ask(frame(10, 4, FindCoordinatorRequest(coordinator_keys=["group"])))
+        bench.ask(frame(4, FindCoordinatorRequest(coordinator_keys=["group"])))
         for partitions in (1, 10):
             offsets = commit("many", partitions)
             title = f"offset commit v9, {partitions} partitions"

@@ -1,4 +1,4 @@
-"""Paths and versions that the benchmarks use; no other module knows the layout on disk."""
+"""Defines paths and versions that the benchmarks use; no other module knows the layout on disk."""
 
 import re
 import sys
@@ -13,10 +13,14 @@ WORK = BENCH / ".work"
 RESULTS = BENCH / "RESULTS.md"
 RESULTS_JSON = WORK / "results.json"
 PARTIAL_JSON = WORK / "partial.json"
-"""Of a run that was quick or left something out: it must not pass for a full one."""
+"""The results of a quick or partial run: they must not replace full results."""
 CLUSTER_JSON = WORK / "cluster.json"
 CLUSTER_PARTIAL_JSON = WORK / "cluster-partial.json"
 """The same two for the cluster."""
+
+SECURITY_JSON = WORK / "security.json"
+SECURITY_PARTIAL_JSON = WORK / "security-partial.json"
+"""And for the rows about security."""
 
 LOGS = WORK / "logs"
 
@@ -35,7 +39,7 @@ BARNABAS = Path(sys.executable).parent / "barnabas"
 
 
 def kafka_version(pom: str) -> str:
-    """The version that the pom asks for."""
+    """The Kafka version in the pom."""
     found = re.search(r"<kafka\.version>(.+?)</kafka\.version>", pom)
     assert found, "pom.xml names no kafka.version"
     return found[1]

@@ -1,7 +1,7 @@
-"""Prepares a run: Kafka's jars, librdkafka and the native load programs.
+"""Prepares a run: Kafka's jars, librdkafka, OpenSSL and the native load programs.
 
-Each step is skipped when its outcome is newer than what it is made from. What cannot be installed
-here is answered with the one line to type.
+Each step is skipped if its outcome is newer than its inputs. An error about a missing program has
+the command that installs it.
 """
 
 import compileall
@@ -29,16 +29,20 @@ from bench.places import (
 )
 
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-LIBRDKAFKA_HEADER = Path("/usr/include/librdkafka/rdkafka.h")
+HEADERS = {
+    "librdkafka-dev": Path("/usr/include/librdkafka/rdkafka.h"),
+    "libssl-dev": Path("/usr/include/openssl/ssl.h"),
+}
+"""The packages of Debian with the headers for the load programs."""
 COMPILE = ["cc", "-O2", "-Wall", "-Wextra"]
 
 
 class MissingError(Exception):
-    """Something is not installed; the text says what to type."""
+    """Something is not installed; the message has the command that installs it."""
 
 
 def prepare(brokers: list[str]) -> None:
-    """Make everything ready for a run of these brokers."""
+    """Prepare a run of these brokers."""
     WORK.mkdir(exist_ok=True)
     shutil.rmtree(LOGS, ignore_errors=True)
     need("java", "apt-get install -y openjdk-17-jre-headless")
@@ -46,17 +50,17 @@ def prepare(brokers: list[str]) -> None:
     if "barnabas" in brokers and not BARNABAS.exists():
         raise MissingError("barnabas is not installed beside this Python; type: make .venv/.dev")
     fetch_jars()
-    install_librdkafka()
+    install_headers()
     compile_programs()
     compile_package()
     allow_many_files()
 
 
 def compile_package() -> None:
-    """Give the package the bytecode that an installer gives it.
+    """Compile the package to bytecode, as an installer does.
 
-    Run from its sources where Python must not write bytecode, a broker would compile itself at
-    each start, which takes as long as all the rest of the start.
+    If Python cannot write bytecode, a broker would compile its sources at each start, which takes
+    as long as the rest of the start.
     """
     compileall.compile_dir(Path(barnabas.__file__).parent, quiet=1)
 
@@ -86,23 +90,30 @@ def fetch_jars() -> None:
     stamp.touch()
 
 
-def install_librdkafka() -> None:
-    """The header and library that load.c needs: installed here when we may."""
-    if LIBRDKAFKA_HEADER.exists():
+def install_headers() -> None:
+    """Find or install the headers and libraries that the load programs need."""
+    missing = [package for package, header in HEADERS.items() if not header.exists()]
+    if not missing:
         return
-    remedy = "apt-get install -y librdkafka-dev"
+    remedy = f"apt-get install -y {' '.join(missing)}"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise MissingError(f"librdkafka's header is missing; type: sudo {remedy}")
+        raise MissingError(f"headers of libraries are missing; type: sudo {remedy}")
     check(["apt-get", "update", "-qq"])
     check(remedy.split())
 
 
 def compile_programs() -> None:
-    """Build each program when it or a header changed."""
+    """Build each program if it or a header changed."""
     headers = list(NATIVE.glob("*.h"))
     system = ["-lrdkafka", "-lpthread"]
     newest = [*newest_librdkafka(), "-lpthread"]
-    programs = {LOAD: system, WIRE: [], GROUP: newest, TRANSFORM: newest, GAP: newest}
+    programs = {
+        LOAD: system,
+        WIRE: ["-lssl", "-lcrypto"],
+        GROUP: newest,
+        TRANSFORM: newest,
+        GAP: newest,
+    }
     for program, libraries in programs.items():
         source = NATIVE / f"{program.name}.c"
         if not is_newer(program, source, *headers):
@@ -119,7 +130,7 @@ def newest_librdkafka() -> list[str]:
 
 
 def check(command: list[str]) -> None:
-    """Run a step of the preparation; a failure shows what it printed."""
+    """Run a step of the preparation; an error shows its output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stdout + done.stderr).strip()[-1500:]
@@ -127,6 +138,6 @@ def check(command: list[str]) -> None:
 
 
 def allow_many_files() -> None:
-    """A thousand connections need as many descriptors, in the client and in the broker."""
+    """Raise the descriptor limit: a thousand connections need as many in client and broker."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

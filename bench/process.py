@@ -1,8 +1,8 @@
-"""Child processes that are always cleaned up, and what /proc says about them.
+"""Runs child processes that are always cleaned up, and reads their figures from /proc.
 
-Each child leads a process group of its own, so that stopping it also stops what it started, and
-Ctrl-C reaches this program alone, which then stops its children in order. `setpriv` makes the
-kernel kill a child whose parent died without a chance to do so.
+Each child leads its own process group, so that stopping it also stops its children. Ctrl-C reaches
+only this program, which then stops its children in order. `setpriv` makes the kernel kill a child
+whose parent died unexpectedly.
 """
 
 import os
@@ -23,7 +23,7 @@ STAT_GROUP, STAT_USER_TICKS, STAT_SYSTEM_TICKS = 2, 11, 12
 
 
 class LoadError(Exception):
-    """A measurement that could not be taken; its text is the reason shown in the results."""
+    """A measurement that failed; its text is the reason shown in the results."""
 
 
 def dying_with_parent(command: Sequence[str | Path]) -> list[str]:
@@ -34,7 +34,7 @@ def dying_with_parent(command: Sequence[str | Path]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a process group used: processor seconds so far, memory now and at its highest."""
+    """The usage of a process group: CPU seconds so far, memory now and its maximum."""
 
     cpu_s: float
     resident_mb: float
@@ -68,12 +68,12 @@ class Process:
         return self._child.poll() is None
 
     def ask_to_stop(self) -> None:
-        """Ask the child to end, and do not wait."""
+        """Ask the child to end, without waiting."""
         if self.alive:
             self._child.terminate()
 
     def stop(self, patience_s: float = 20.0) -> None:
-        """Ask the child to end, then make it."""
+        """Ask the child to end, then kill it."""
         if self.alive:
             self.ask_to_stop()
             with suppress(subprocess.TimeoutExpired):
@@ -81,12 +81,12 @@ class Process:
         self.kill()
 
     def kill(self) -> None:
-        """End the child and all it started, now."""
+        """Kill the child and all its children."""
         kill_group(self._child.pid)
         self._child.wait()
 
     def usage(self) -> Usage:
-        """What the whole group used so far."""
+        """The usage of the whole group so far."""
         members = list(group_members(self._child.pid))
         return Usage(
             cpu_s=sum(cpu_seconds(pid) for pid in members),
@@ -101,7 +101,7 @@ class Process:
 
 
 def kill_group(leader: int) -> None:
-    """Kill what is left of a child's group; none left is fine."""
+    """Kill what is left of a child's group, if anything is."""
     try:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
@@ -152,7 +152,7 @@ def parse_status_mb(text: str, name: str) -> float:
 
 
 def output_of(command: Sequence[str | Path], timeout_s: float) -> str:
-    """Run a load to its end and return its stdout; a failure carries its last line of stderr."""
+    """Run a load to its end and return its stdout; an error has its last line of stderr."""
     with subprocess.Popen(
         dying_with_parent(command),
         stdin=subprocess.DEVNULL,
@@ -164,7 +164,7 @@ def output_of(command: Sequence[str | Path], timeout_s: float) -> str:
         try:
             output, errors = child.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise LoadError(f"not done after {timeout_s:.0f} s") from error
+            raise LoadError(f"not finished after {timeout_s:.0f} s") from error
         finally:
             kill_group(child.pid)
     if child.returncode:
@@ -181,7 +181,7 @@ def last_line(text: str) -> str:
 def wait_until(
     what: str, is_true: Callable[[], bool], timeout_s: float, every_s: float = 0.05
 ) -> None:
-    """Poll until it holds."""
+    """Poll until a condition holds."""
     give_up = time.monotonic() + timeout_s
     while not is_true():
         if time.monotonic() > give_up:
@@ -192,7 +192,7 @@ def wait_until(
 def lines_until(
     command: Sequence[str | Path], is_enough: Callable[[list[str]], bool], timeout_s: float
 ) -> list[str]:
-    """Run a load that reports as it goes; end it once what it printed is enough."""
+    """Run a load that reports continuously; end it once it has printed enough."""
     lines: list[str] = []
     with subprocess.Popen(
         dying_with_parent(command),

@@ -31,19 +31,19 @@ a row says otherwise. "Flushed every second" is `flush.ms=1000` on both, Barnaba
 
 
 class Shown(Protocol):
-    """What a page must know of a row."""
+    """The data of a row for the page."""
 
     @property
     def key(self) -> str:
-        """Of its samples."""
+        """The key of its samples."""
 
     @property
     def section(self) -> str:
-        """The table that it is in."""
+        """Its table."""
 
     @property
     def title(self) -> str:
-        """How it is called there."""
+        """Its title."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -62,7 +62,7 @@ def render(results: Results) -> str:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """A page of its parts; empty ones leave no trace."""
+    """A page of its parts; empty ones are left out."""
     return "\n".join(part for part in parts if part)
 
 
@@ -72,7 +72,7 @@ def facts(results: Results) -> str:
 
 
 def verdict(outcomes: Iterable[bool | None]) -> str:
-    """How many goals were met: the first thing that a reader wants."""
+    """How many goals were met, which readers look for first."""
     met = [outcome for outcome in outcomes if outcome is not None]
     if not met:
         return ""
@@ -80,7 +80,7 @@ def verdict(outcomes: Iterable[bool | None]) -> str:
 
 
 def outcomes(results: Results) -> Iterator[bool | None]:
-    """Whether each figure that has a goal met it; None where there is none to meet."""
+    """Whether each figure with a goal met it; None if there is none."""
     yield from row_outcomes(results, ROWS)
     for metric in BROKER_METRICS:
         yield outcome_of(results, BROKER_ROW, metric)
@@ -94,7 +94,7 @@ def row_outcomes(results: Results, rows: Sequence[Shown]) -> Iterator[bool | Non
 
 
 def outcome_of(results: Results, key: str, metric: Metric) -> bool | None:
-    """A figure that our broker failed to give has not met its goal."""
+    """A figure that Barnabas failed to give has not met its goal."""
     ratio = ratio_of(results, key, metric)
     if ratio is not None:
         return metric.meets_goal(ratio)
@@ -109,7 +109,7 @@ def sections(results: Results, rows: Sequence[Shown]) -> list[str]:
 
 
 def section(results: Results, title: str, rows: Sequence[Shown]) -> str:
-    """One table: the rows of a section that were tried."""
+    """One table: the rows of a section that were run."""
     lines = [
         line(results, row.key, row.title, metric)
         for row in rows
@@ -129,7 +129,7 @@ def broker_section(results: Results) -> str:
 
 
 def cpu_section(results: Results, rows: Sequence[Shown]) -> str:
-    """What a GB of payload costs the broker, for the bulk rows."""
+    """The CPU cost of a GB of payload, for the bulk rows."""
     lines = [
         line(results, row.key, f"{row.section}: {row.title}", CPU)
         for row in rows
@@ -165,7 +165,7 @@ def line(results: Results, key: str, title: str, metric: Metric) -> tuple[str, .
 
 
 def ratio_of(results: Results, key: str, metric: Metric) -> float | None:
-    """Barnabas / Kafka, where both were measured."""
+    """Barnabas / Kafka, if both were measured."""
     ours, theirs = (results.summary(key, broker, metric) for broker in (OURS, THEIRS))
     if ours is None or theirs is None or not theirs.median:
         return None
@@ -173,7 +173,7 @@ def ratio_of(results: Results, key: str, metric: Metric) -> float | None:
 
 
 def cell(results: Results, key: str, broker: str, metric: Metric) -> str:
-    """Median and spread, or why there is none; a part that failed is marked."""
+    """Median and spread, or the reason why there is none; partial failures are marked."""
     summary = results.summary(key, broker, metric)
     failed = results.errors(key, broker)
     if summary is None:
@@ -182,7 +182,7 @@ def cell(results: Results, key: str, broker: str, metric: Metric) -> str:
 
 
 def spread(summary: Summary) -> str:
-    """`1,234 (1,200-1,300)`; the spread is left out where all rounds agree."""
+    """`1,234 (1,200-1,300)`; the spread is left out if all rounds agree."""
     if summary.low == summary.high:
         return number(summary.median)
     return f"{number(summary.median)} ({number(summary.low)}-{number(summary.high)})"

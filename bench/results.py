@@ -11,7 +11,7 @@ from bench.metrics import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One row on one broker in one round; failed where `error` is set."""
+    """One row on one broker in one round; failed if `error` is set."""
 
     row: str
     broker: str
@@ -22,7 +22,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """The figures of several rounds in one."""
+    """The figures of several rounds combined."""
 
     median: float
     low: float
@@ -36,12 +36,12 @@ class Summary:
 
 @dataclass(kw_only=True)
 class Results:
-    """Everything that the report needs."""
+    """All data of the report."""
 
     facts: dict[str, str]
-    """Machine, commit, date, versions: shown as they are."""
+    """Machine, commit, date, versions: shown unchanged."""
     titles: dict[str, str]
-    """Brokers measured, with the names that people know."""
+    """Measured brokers, with the names to show."""
     samples: list[Sample] = field(default_factory=list)
 
     def summary(self, row: str, broker: str, metric: Metric) -> Summary | None:
@@ -54,12 +54,12 @@ class Results:
         return Summary.of(values) if values else None
 
     def errors(self, row: str, broker: str) -> list[str]:
-        """Why rounds of a row failed, each reason once."""
+        """The reasons for failed rounds of a row, each once."""
         found = (s.error for s in self.samples if (s.row, s.broker) == (row, broker) and s.error)
         return list(dict.fromkeys(found))
 
     def has(self, row: str) -> bool:
-        """Whether the row was tried at all."""
+        """Whether the row was run at all."""
         return any(sample.row == row for sample in self.samples)
 
     def save(self, path: Path) -> None:
@@ -69,7 +69,7 @@ class Results:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
+        """Read the result of `save`."""
         found: dict[str, Any] = json.loads(path.read_text())
         samples = [Sample(**sample) for sample in found["samples"]]
         return cls(facts=found["facts"], titles=found["titles"], samples=samples)

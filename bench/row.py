@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from bench.access import Listener, Setup
 from bench.brokers import Flush
 from bench.loads import Load
 from bench.metrics import Metric
@@ -9,7 +10,7 @@ from bench.metrics import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of work for both brokers."""
+    """One workload for both brokers."""
 
     key: str
     section: str
@@ -19,8 +20,12 @@ class Row:
     partitions: int = 1
     flush: Flush = Flush.LATER
     internal_topics: tuple[str, ...] = ()
-    """Topics of the broker's own that have the same flush policy while the row runs."""
+    """The broker's internal topics that have the same flush policy while the row runs."""
     has_output: bool = False
     """Whether there is a second topic to write to."""
+    setup: Setup = Setup.PLAIN
+    """What the broker is set up with."""
+    listener: Listener = Listener.PLAINTEXT
+    """Where its clients connect."""
     warm_gb: int = 3
-    """Free memory that is touched before: more than the row writes, or the faster broker pays."""
+    """The memory to touch before: more than the row writes, or the faster broker pays."""

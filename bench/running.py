@@ -1,7 +1,7 @@
 """A running broker: starts it, times it until it is ready, creates topics, stops it.
 
-Ready means that a Metadata request on a bare socket is answered with at least one broker: a
-client that gets this answer can go on. It is asked every 5 ms from the moment the process starts.
+Ready means that it answers a Metadata request on a plain socket with at least one broker: a client
+that gets this response can continue. The request is sent every 5 ms from the start of the process.
 """
 
 import os
@@ -45,12 +45,12 @@ class Running:
         return f"127.0.0.1:{self.port}"
 
     def usage(self) -> Usage:
-        """What the broker used so far."""
+        """The usage of the broker so far."""
         return self.process.usage()
 
     @contextmanager
     def topic(self, name: str, partitions: int, config: dict[str, str]) -> Iterator[str]:
-        """A topic that is ready to use, and gone afterwards with its bytes."""
+        """A topic that is ready to use, and is deleted afterwards with its bytes."""
         try:
             self.create_topic(name, partitions, config)
             yield name
@@ -61,14 +61,14 @@ class Running:
 
     @contextmanager
     def internal_topics(self, names: Sequence[str], config: dict[str, str]) -> Iterator[None]:
-        """The broker's own topics with these settings, for a while."""
+        """The broker's internal topics with these settings, for a while."""
         with ExitStack() as stack:
             for name in names:
                 stack.enter_context(configured(self._admin, self.address, name, config))
             yield
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
-        """Make a topic and wait until its partitions have leaders."""
+        """Create a topic and wait until its partitions have leaders."""
         try:
             finish(self._admin.create_topics([NewTopic(name, partitions, 1, config=config)]))
             wait_until("leaders", lambda: has_leaders(self._admin, name, partitions), 20)
@@ -76,14 +76,16 @@ class Running:
             raise LoadError(f"cannot create a topic: {error}") from error
 
     def settle(self) -> None:
-        """Wait until deleted bytes are gone and the rest is on disk, so that rows do not meet."""
+        """Wait until deleted bytes are gone and the rest is on disk, so that rows do not affect
+        each other.
+        """
         with suppress(LoadError):
             wait_until("deletion", lambda: bytes_under(self.data) < SETTLED_BYTES, 5)
         os.sync()
 
 
 def finish(futures: dict[str, Future[None]], timeout_s: float = ADMIN_TIMEOUT_S) -> None:
-    """Wait for an admin call; its failure is raised."""
+    """Wait for an admin call; raise its error."""
     for future in futures.values():
         future.result(timeout_s)
 
@@ -96,7 +98,7 @@ def has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
 
 
 def bytes_under(folder: Path) -> int:
-    """Blocks in use below a folder that a broker changes meanwhile; its own topics stay."""
+    """Blocks in use below a folder that a broker changes meanwhile, without its internal topics."""
     total = 0
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith("__")]
@@ -108,7 +110,7 @@ def bytes_under(folder: Path) -> int:
 
 @contextmanager
 def running(broker: Broker, data: Path, port: int) -> Iterator[Running]:
-    """Start the broker, wait until it answers, stop it at the end whatever happens."""
+    """Start the broker, wait until it answers, and always stop it at the end."""
     started = time.monotonic()
     with Process(broker.command(data, port), LOGS / f"{broker.name}.log") as process:
         wait_ready(process, port)
@@ -116,13 +118,13 @@ def running(broker: Broker, data: Path, port: int) -> Iterator[Running]:
 
 
 def wait_ready(process: Process, port: int) -> None:
-    """Poll until Metadata is answered or the process gave up."""
+    """Poll until Metadata is answered or the process has ended."""
     give_up = time.monotonic() + READY_TIMEOUT_S
     while not answers_metadata(port):
         if not process.alive:
             raise LoadError(f"the broker ended: {process.last_words()[:200]}")
         if time.monotonic() > give_up:
-            raise LoadError(f"no Metadata answer within {READY_TIMEOUT_S:.0f} s of the start")
+            raise LoadError(f"no Metadata response within {READY_TIMEOUT_S:.0f} s of the start")
         time.sleep(READY_POLL_S)
 
 
@@ -138,7 +140,7 @@ def answers_metadata(port: int, timeout_s: float = 2.0) -> bool:
 
 
 def broker_count(reply: bytes) -> int:
-    """The length of the broker array in a Metadata v1 reply; 0 when it is cut short."""
+    """The length of the broker array in a Metadata v1 response; 0 if it is incomplete."""
     if len(reply) < 12:
         return 0
     _size, _correlation, brokers = struct.unpack_from(">iii", reply)

@@ -3,11 +3,11 @@ connector.
 
     python -m bench.spark_sink --jars build/spark-jars --rounds 5
 
-Both sides write the same rows, in turns, to the same broker, in one Spark session (local[2]). The
-batch rows are cached in memory beforehand; the streams read the same Parquet files, one micro-batch
-each 8 files, and what counts is the time of the batches after the first, as Spark reports it. Each
-side runs once unmeasured. The jars of the connector (spark-sql-kafka-0-10_2.13 and what it needs)
-are taken as they lie in a folder; the report names them, since their versions may not be Spark's.
+Both sinks write the same rows, alternately, to the same broker, in one Spark session (local[2]).
+The batch rows are cached in memory beforehand. The streams read the same Parquet files, 8 files per
+micro-batch; the time of the batches after the first counts, as Spark reports it. Each sink runs
+once unmeasured. The jars of the connector (spark-sql-kafka-0-10_2.13 and its dependencies) come
+from a folder; the report names them, since their versions may not be Spark's.
 """
 
 import argparse
@@ -44,7 +44,7 @@ SIDES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 class SinkAlone(DataSource):
-    """Our write side under a name of its own."""
+    """Our sink under a separate name."""
 
     @classmethod
     def name(cls) -> str:
@@ -62,7 +62,7 @@ class SinkAlone(DataSource):
 
 
 Measure = Callable[[str, dict[str, str]], float]
-"""Takes a format and its options; returns rows a second."""
+"""Takes a format and its options; returns rows per second."""
 
 
 def main() -> None:
@@ -102,7 +102,7 @@ def session(jars: list[Path]) -> SparkSession:
 
 
 def measures(spark: SparkSession, bootstrap: str, folder: Path) -> Iterator[tuple[str, Measure]]:
-    """Return what is measured, one after the other; each has a fresh topic."""
+    """Return the measurements, in order; each has a fresh topic."""
     for size, count in SIZES.items():
         rows = spark.range(0, count, 1, PARTITIONS).select(
             F.col("id").cast("string").alias("key"),
@@ -152,7 +152,7 @@ def stream_measure(
 
 
 def in_turns(measure: Measure, rounds: int) -> dict[str, list[float]]:
-    """Measure all sides, one after the other, round after round; the first does not count."""
+    """Measure all sinks, one after the other, in rounds; the first does not count."""
     found: dict[str, list[float]] = defaultdict(list)
     for number in range(rounds + 1):
         for side, (name, options) in SIDES.items():

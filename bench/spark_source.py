@@ -2,11 +2,11 @@
 
     python -m bench.spark_source [--records 2000000] [--rounds 5] [--tcp]
 
-One broker, one session on two cores, four partitions a topic, no compression. Both sources read the
-same topics in turn into Spark's `noop` sink, so that what else goes on in the machine hits both.
-Streams read in several micro-batches, of which the first, with the start of the query, does not
-count; a second time with a task for each core, which only ours can do (`maxPartitions`). Rates are
-medians; processor time is of everything: JVM, Python workers and broker.
+One broker, one session on two cores, four partitions per topic, no compression. Both sources read
+the same topics alternately into Spark's `noop` sink, so that other load affects both. Streams read
+in several micro-batches, of which the first, with the start of the query, does not count. A second
+run has one task per core, which only ours can do (`maxPartitions`). Rates are medians. CPU time is
+that of everything: JVM, Python workers and broker.
 
 The connector comes from Maven Central into build/spark-jars.
 """
@@ -38,7 +38,7 @@ ARTIFACTS = (
     ("org.apache.kafka", "kafka-clients", "3.9.2"),
     ("org.apache.commons", "commons-pool2", "2.13.1"),
 )
-"""The newest of each that Maven Central has; the connector of 4.2 runs on Spark 4.3."""
+"""The newest versions on Maven Central; the connector of 4.2 runs on Spark 4.3."""
 
 SOURCES = ("barnabas", "kafka")
 CORES = 2
@@ -50,7 +50,7 @@ SMALL_BATCH_ROWS = 1000
 
 
 class Measure(NamedTuple):
-    """What a read of so many rows cost."""
+    """The cost of reading so many rows."""
 
     rows: int
     seconds: float
@@ -58,7 +58,7 @@ class Measure(NamedTuple):
 
 
 def main() -> None:
-    """Fill topics, read them in turn, print the table."""
+    """Fill topics, read them alternately, print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=2_000_000, help="of 100 bytes; 1 KB: a 5th")
     parser.add_argument("--rounds", type=int, default=5)
@@ -97,7 +97,7 @@ def run(spark: SparkSession, bootstrap: str, records: int, rounds: int) -> None:
 
 
 def alternated(read: Callable[[str], Measure], rounds: int) -> dict[str, list[Measure]]:
-    """Read by each source in turn, after one round that does not count."""
+    """Read with each source alternately, after one round that does not count."""
     found: dict[str, list[Measure]] = {source: [] for source in SOURCES}
     for number in range(rounds + 1):
         for source in SOURCES if number % 2 else reversed(SOURCES):
@@ -130,7 +130,7 @@ def stream(
     source: str,
     batches: int = STREAM_BATCHES,
 ) -> Measure:
-    """Read so many records in micro-batches; return the median of all but the first."""
+    """Read so many records in micro-batches; return the median of all except the first."""
     limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(count // batches)}
     frame = spark.readStream.format(source).options(**chosen, **limits).load()
     with tempfile.TemporaryDirectory() as checkpoint:
@@ -147,7 +147,7 @@ def stream(
 
 
 def wait_for(query: StreamingQuery, batches: int) -> None:
-    """Return once a query has done so many micro-batches."""
+    """Return once a query has finished so many micro-batches."""
     while len(query.recentProgress) < batches:
         time.sleep(0.02)
         failure = query.exception()
@@ -156,12 +156,12 @@ def wait_for(query: StreamingQuery, batches: int) -> None:
 
 
 def options(bootstrap: str, topic: str) -> dict[str, str]:
-    """Return what both sources take."""
+    """Return the options of both sources."""
     return {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
 
 
 def cpu_seconds() -> float:
-    """Return the processor time of this process and all below it."""
+    """Return the CPU time of this process and all its descendants."""
     children: dict[int, list[int]] = {}
     spent: dict[int, float] = {}
     tick = os.sysconf("SC_CLK_TCK")
@@ -182,7 +182,7 @@ def cpu_seconds() -> float:
 
 
 def filled(bootstrap: str, size: int, count: int) -> str:
-    """Make a topic and fill it; values have many lengths around the size."""
+    """Create a topic and fill it; values have different lengths around the size."""
     name = f"bench-{size}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(name, num_partitions=PARTITIONS)])[name].result()
@@ -209,7 +209,7 @@ def filled(bootstrap: str, size: int, count: int) -> str:
 
 
 def fetched_jars() -> list[Path]:
-    """Return Spark's connector, from Maven Central where it is not here yet."""
+    """Return Spark's connector, downloaded from Maven Central if necessary."""
     JARS.mkdir(parents=True, exist_ok=True)
     found = []
     for group, name, version in ARTIFACTS:

@@ -3,10 +3,10 @@
     python -m bench.telemetry_path --gpus 100 1000 16384 --seconds 60
 
 For each size of fleet a topic is filled with snapshots of 25 metrics at 1 Hz, then each job runs
-alone until it has drained its input. Wall time is given, and CPU time of Spark (JVM and Python
-workers) and of the broker, which says more on a machine that others use. A last run, "all", has
-bronze and silver side by side and then both golds, on an empty lake. Sessions are warmed on a small
-topic first: a pipeline runs for months.
+alone until it has processed its input. The output has wall time, and CPU time of Spark (JVM and
+Python workers) and of the broker, which is more reliable on a busy machine. A last run, "all", runs
+bronze and silver in parallel and then both golds, on an empty lake. Sessions are warmed up on a
+small topic first, because a pipeline runs for months.
 """
 
 import argparse
@@ -51,7 +51,7 @@ OWN = {
 
 @dataclass(frozen=True)
 class Timing:
-    """What one job took."""
+    """The cost of one job."""
 
     gpus: int
     messages: int
@@ -66,7 +66,7 @@ class Timing:
         return self.messages * len(METRICS) / self.wall_s
 
     def row(self) -> str:
-        """Return a line for people."""
+        """Return a line for the terminal."""
         cpu_us = 1e6 * (self.spark_cpu_s + self.broker_cpu_s) / self.messages
         return (
             f"{self.gpus:>6} GPUs  {self.job:<9} {self.wall_s:7.1f} s  "
@@ -101,7 +101,7 @@ def _template(number: int, key: str, rng: random.Random) -> bytes:
 
 
 def fill(bootstrap: str, gpus: int, seconds: int) -> int:
-    """Put a fleet's snapshots on the topic and a tick that closes all windows."""
+    """Fill the topic with a fleet's snapshots, and a tick that closes all windows."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "linger.ms": 50, "batch.size": 1_000_000,
          "queue.buffering.max.messages": 200_000, "compression.type": "lz4"}
@@ -135,9 +135,9 @@ def _send(
 
 
 class CpuMeter:
-    """Adds up the CPU seconds of a process and all its descendants, also of those that ended.
+    """Adds up the CPU seconds of a process and all its descendants, including ended ones.
 
-    It looks five times a second: what a process does after the last look before its end is lost.
+    It samples five times a second: usage between the last sample and the end of a process is lost.
     """
 
     def __init__(self, root: int, without: int | None = None) -> None:
@@ -189,7 +189,7 @@ def _processes() -> Iterator[tuple[int, tuple[int, float]]]:
 def run_jobs(
     spark: "SparkSession", broker: BrokerSubprocess, folder: Path, gpus: int, count: int
 ) -> Iterator[Timing]:
-    """Run each job alone, then all of them, stage by stage, on an empty lake."""
+    """Start a broker with a filled topic; both are removed afterwards."""
     settings = pipeline_jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake"))
     together = pipeline_jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake-all"))
     runs = [(job.name, settings, (job,)) for job in pipeline_jobs.JOBS] + [
@@ -206,7 +206,7 @@ def run_jobs(
 
 @contextmanager
 def fleet_on_topic(gpus: int, seconds: int) -> Iterator[tuple[BrokerSubprocess, Path, int]]:
-    """Start a broker with a filled topic; both go away afterwards."""
+    """Return a session with the settings of the jobs."""
     folder = Path(tempfile.mkdtemp(prefix="barnabas-telemetry-bench-"))
     try:
         with BrokerSubprocess(folder / "data") as broker:
@@ -217,7 +217,7 @@ def fleet_on_topic(gpus: int, seconds: int) -> Iterator[tuple[BrokerSubprocess, 
 
 
 def session() -> "SparkSession":
-    """Return a session as the jobs want it."""
+    """Measure and print; rows are also appended to a file of JSON lines."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - where Java is missing, --help works
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

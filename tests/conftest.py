@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures that every test uses."""
 
 import gc
 import os
@@ -16,10 +16,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 
 @pytest.fixture(autouse=True, scope="session")
-def heeded_interrupts() -> None:
-    """Let Ctrl-C mean something: a shell that runs us in the background has it ignored, and so
-    would every process that we start.
-    """
+def handled_interrupts() -> None:
+    """Handle Ctrl-C: a shell ignores it for background processes, which their children inherit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -1,12 +1,12 @@
-"""Throw broken requests at the header parser and every request decoder.
+"""Sends invalid requests to the header parser and every request decoder.
 
 The rule: bytes decode, or `WireError` is raised; anything else is a finding. With atheris
 installed its coverage-guided mutator runs; otherwise valid requests are mutated at random
 from a seed, which is printed with the frame when something is found.
 
-With --live the same broken requests, and record batches among them, go to a running broker. The
-rule there: it answers or closes the connection, serves the next client, logs no fault of its own,
-and stops cleanly in the end.
+With --live the same invalid requests, and record batches among them, go to a running broker. The
+rule there: it answers or closes the connection, serves the next client, logs no defect, and stops
+cleanly in the end.
 
     python -m tools.fuzz_requests [--live] [--seconds N] [--seed N]
 """
@@ -51,7 +51,7 @@ INTERESTING = (0, 1, 2, 127, 128, 254, 255)
 
 
 def one_input(frame: bytes) -> Message | None:
-    """Read a frame as the broker would; None where it is refused in the proper way."""
+    """Decode a frame as the broker would; None if it is refused with `WireError`."""
     view = memoryview(frame)
     try:
         header = parse_request_header(view)
@@ -66,7 +66,7 @@ def one_input(frame: bytes) -> Message | None:
 
 
 def valid_frame(rng: Random) -> bytes:
-    """Return a request that is right in every respect."""
+    """Return a valid request."""
     key = rng.choice(list(APIS))
     facts = APIS[key]
     version = rng.randint(facts.low, facts.high)
@@ -79,7 +79,7 @@ def valid_frame(rng: Random) -> bytes:
 
 
 def mutated(frame: bytes, rng: Random) -> bytes:
-    """Return a frame with a few bytes set, put in, doubled or cut."""
+    """Return a frame with a few bytes changed, inserted, doubled or cut."""
     broken = bytearray(frame)
     for _ in range(rng.randrange(1, 5)):
         place = rng.randrange(len(broken) + 1)
@@ -127,7 +127,7 @@ def served_frame(rng: Random) -> bytes:
 
 
 def produce_frame(rng: Random) -> bytes:
-    """Return a request to produce a right batch to a topic that there is."""
+    """Return a request to produce a valid batch to an existing topic."""
     producer_id = rng.choice((-1, rng.randrange(5)))
     batch = build(
         [Record(n, 1 << 40, None, rng.randbytes(20)) for n in range(rng.randrange(1, 5))],
@@ -143,7 +143,7 @@ def produce_frame(rng: Random) -> bytes:
 
 
 def run_live(seconds: float, seed: int) -> int:
-    """Throw broken requests at a broker until the time is over; return the exit status."""
+    """Send invalid requests to a broker until the time is over; return the exit status."""
     rng = Random(seed)
     end = time.monotonic() + seconds
     frames = 0

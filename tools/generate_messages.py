@@ -1,4 +1,4 @@
-"""Write the message classes of `barnabas.protocol` from the definitions beside this program.
+"""Writes the message classes of `barnabas.protocol` from the definitions beside this program.
 
 `tools/message_definitions/` holds Kafka's JSON definitions of the messages that Barnabas uses.
 `protocol/` becomes `src/barnabas/protocol/messages/`; `coordinators/` becomes
@@ -7,9 +7,9 @@
 
     python -m tools.generate_messages [--check]
 
-The generated classes carry names, types, versions, nullability, defaults and tags. They carry no
-comments from the definitions. Request and response of one API share a module; where both define
-a struct of the same name, each takes the name of its message in front (`VoteRequestTopicData`).
+The generated classes have names, types, versions, nullability, defaults and tags. They have no
+comments from the definitions. Request and response of one API share a module. If both define
+a struct of the same name, the name of its message precedes it (`VoteRequestTopicData`).
 """
 
 import argparse
@@ -64,7 +64,7 @@ def load(folder: Path) -> list[Json]:
 
 
 def module_name(message: Json) -> str:
-    """Return the module that holds a message: that of its API where it has one."""
+    """Return the module of a message: that of its API if it has one."""
     name: str = message["name"]
     suffix = "(Request|Response|Key|Value)$"
     return snake(re.sub(suffix, "", name) if "apiKey" in message else name)
@@ -162,7 +162,7 @@ def flexible_from(message: Json) -> int | None:
 
 
 def message_doc(message: Json) -> str:
-    """Return the one line that says what a message is."""
+    """Return the one-line description of a message."""
     words = snake(message["name"]).replace("_", " ").capitalize()
     versions = message["validVersions"]
     flexible = flexible_from(message)
@@ -207,7 +207,7 @@ def api_line(request: Json) -> str:
 
 
 def index_source(messages: list[Json]) -> str:
-    """Return the tables that say where each message is, without importing it."""
+    """Return the tables that locate each message without importing it."""
     requests = [message for message in messages if message["type"] == "request"]
     others = [message for message in messages if "apiKey" not in message]
     apis = "".join(api_line(request) for request in sorted(requests, key=lambda m: m["apiKey"]))
@@ -228,7 +228,7 @@ def record_line(key: Json, values: dict[int, Json]) -> str:
 
 
 def record_index_source(messages: list[Json]) -> str:
-    """Return the tables that say which key belongs to which value, for each coordinator."""
+    """Return the tables that map keys to values, for each coordinator."""
     tables = {"GROUP_RECORDS": False, "TRANSACTION_RECORDS": True}
     parts = []
     for table, transactional in tables.items():
@@ -260,7 +260,7 @@ def generate(messages: list[Json]) -> dict[str, str]:
 
 
 def write(output: Path, wanted: dict[str, str], *, check: bool) -> list[str]:
-    """Make a folder hold these modules, unless this is a check; return those that differ."""
+    """Write the modules to a folder, unless this is a check; return those that differ."""
     present = {path.name: path.read_text() for path in output.glob("*.py")}
     stale = sorted(name for name in wanted | present if wanted.get(name) != present.get(name))
     for name in () if check else stale:
@@ -272,7 +272,7 @@ def write(output: Path, wanted: dict[str, str], *, check: bool) -> list[str]:
 
 
 def main() -> int:
-    """Write the modules, or tell whether they are up to date."""
+    """Write the modules, or report whether they are up to date."""
     parser = argparse.ArgumentParser(description="Write the message classes.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when out of date")
     options = parser.parse_args()

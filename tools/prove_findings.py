@@ -1,10 +1,10 @@
-"""Run the rules over recordings of `tools/record_gpu.py`, and print what they find in each phase.
+"""Runs the rules over recordings of `tools/record_gpu.py`, and prints the findings of each phase.
 
     python -m tools.prove_findings FOLDER...
 
-A row for each phase, a column for each finding: in how many windows of the phase it was found. Tune
-with the recordings of `record_gpu.py tune` only, and prove with those of `proof`. The exit code is
-1 where a phase misses a finding or has a wrong one. Needs Spark and Java.
+The table has a row for each phase and a column for each finding: the number of windows of the phase
+with the finding. Tune with the recordings of `record_gpu.py tune` only, and prove with those of
+`proof`. The exit code is 1 if a phase misses a finding or has a wrong one. Needs Spark and Java.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def prove(spark: SparkSession, folders: list[Path]) -> int:
 def main() -> None:
     """Prove the folders of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("folder", type=Path, nargs="+", help="what record_gpu.py has written")
+    parser.add_argument("folder", type=Path, nargs="+", help="the output of record_gpu.py")
     given = parser.parse_args()
     settings: dict[str, bool | float | int | str | None] = {
         "spark.ui.enabled": "false",

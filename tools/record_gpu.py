@@ -1,12 +1,12 @@
-"""Record one NVIDIA card at 10 Hz while it does known work, phase after phase.
+"""Records one NVIDIA card at 10 Hz while it does known work, phase after phase.
 
-    python tools/record_gpu.py tune FOLDER       # the recording that rules may be tuned with
-    python tools/record_gpu.py proof FOLDER      # other work of the same kinds, to prove them on
+    python tools/record_gpu.py tune FOLDER       # the recording for tuning the rules
+    python tools/record_gpu.py proof FOLDER      # other work of the same kinds, to prove them
 
-Writes FOLDER/metrics.csv (one row an instant, columns with DCGM's names) and FOLDER/phases.csv
-(phase, what binds it, start, end). Needs PyTorch and a card of the Hopper generation or later,
-whose driver counts activity (NVML's GPM); runs on the machine of the card, alone. The UUID of the
-card is masked.
+It writes FOLDER/metrics.csv (one row per instant, columns with DCGM's names) and FOLDER/phases.csv
+(phase, bottleneck, start, end). It needs PyTorch and a card of the Hopper generation or later,
+whose driver counts activity (NVML's GPM), and no other work on the card. The UUID of the card is
+masked.
 """
 
 import csv
@@ -29,19 +29,19 @@ GPM = {
     20: ("DCGM_FI_PROF_PCIE_TX_BYTES", 1 << 20),
     21: ("DCGM_FI_PROF_PCIE_RX_BYTES", 1 << 20),
 }
-"""NVML's numbers of what it counts: DCGM's names, and the factor to DCGM's units."""
+"""NVML's metric numbers, with DCGM's names and the factor to DCGM's units."""
 UUID = "GPU-00000000-0000-4000-8000-0000000000a2"
 Work = Callable[[], object]
 
 
 class Info(ctypes.Structure):
-    """What NVML calls a metric."""
+    """NVML's description of a metric."""
 
     _fields_ = [(name, ctypes.c_char_p) for name in ("short", "long", "unit")]
 
 
 class Metric(ctypes.Structure):
-    """One metric of a question, and its answer."""
+    """One metric of a query, and its result."""
 
     _fields_ = [
         ("id", ctypes.c_uint),
@@ -52,7 +52,7 @@ class Metric(ctypes.Structure):
 
 
 class Question(ctypes.Structure):
-    """What is asked about the time between two samples."""
+    """The query for the time between two samples."""
 
     _fields_ = [
         ("version", ctypes.c_uint),
@@ -89,7 +89,7 @@ class Card:
         self._check("nvmlGpmSampleGet", self._handle, self._samples[0])
 
     def read(self) -> dict[str, float]:
-        """Return what it says of itself now."""
+        """Return its current metrics."""
         rates, memory = Pair(), Memory()
         self._ask("nvmlDeviceGetUtilizationRates", ctypes.byref(rates))
         self._ask("nvmlDeviceGetMemoryInfo", ctypes.byref(memory))
@@ -202,7 +202,7 @@ def copy(gib: float) -> Work:
 
 
 def decode(width: int, layers: int, batch: int) -> Work:
-    """As a language model that writes one token at a time: every weight is read for few rows."""
+    """Run like a language model that writes token by token: all weights are read for few rows."""
     weights = [
         torch.randn(width, width, device="cuda", dtype=torch.bfloat16) for _ in range(layers)
     ]
@@ -217,7 +217,7 @@ def decode(width: int, layers: int, batch: int) -> Work:
 
 
 def gather(rows: int, width: int) -> Work:
-    """As an embedding table: lines of memory in no order."""
+    """Run like an embedding table: read memory lines in random order."""
     table = torch.randn(rows, width, device="cuda")
     places = torch.randint(rows, (4_000_000,), device="cuda")
     return lambda: table.index_select(0, places)
@@ -237,7 +237,7 @@ def upload(mib: int, reverse: bool = False) -> Work:
 
 
 def fed(mib: int, size: int) -> Work:
-    """As training whose batches come over PCIe and are soon worked through."""
+    """Run like training whose batches come over PCIe and need little work."""
     move, work = upload(mib), matmul(size, torch.bfloat16)
 
     def step() -> None:
@@ -248,7 +248,7 @@ def fed(mib: int, size: int) -> Work:
 
 
 def offloaded(mib: int, size: int) -> Work:
-    """As training whose optimizer lives in host memory: gradients out, weights in."""
+    """Run like training whose optimizer is in host memory: gradients out, weights in."""
     out, back, work = upload(mib, reverse=True), upload(mib), matmul(size, torch.bfloat16)
 
     def step() -> None:
@@ -286,7 +286,7 @@ def convolution(batch: int, channels: int) -> Work:
 
 
 def launches(size: int) -> Work:
-    """Start kernels that have next to nothing to do."""
+    """Start kernels with almost no work."""
     small = torch.randn(size, device="cuda")
     return lambda: small.mul_(1.0)
 
@@ -342,7 +342,7 @@ PHASES: dict[str, list[Phase]] = {
 
 
 def run(phases: list[Phase]) -> Iterator[tuple[str, str, str, str, int]]:
-    """Do each phase for its time; yield what the file of phases says of it."""
+    """Run each phase for its time; yield its line for the file of phases."""
     for name, bound, seconds, prepare in phases:
         work = prepare()
         work()

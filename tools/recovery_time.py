@@ -26,7 +26,7 @@ from barnabas.model.steps import finish
 from barnabas.node.chores.checkpointing import checkpoint
 from barnabas.node.node import Node
 from barnabas.protocol.records import parse_header
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.storage.checkpoints import CLEAN_MARKER, RECOVERY_POINTS
 from barnabas.storage.flush import carry_out
 from barnabas.storage.log import RESUME_FILE
@@ -36,7 +36,7 @@ NAME = TopicPartition("large", 0)
 PARTITION = "topics/large/0"
 GIGABYTE = 1_000_000_000
 SINCE_CHECKPOINT_MEGABYTES = 500
-"""What is appended after the last checkpoint, as within ten busy seconds."""
+"""The bytes appended after the last checkpoint, as within ten busy seconds."""
 
 
 def new_node(folder: Path) -> Node:
@@ -79,7 +79,7 @@ def build(folder: Path, size: int, batch_bytes: int, since: int) -> None:
 
 
 def kept(folder: Path) -> list[Path]:
-    """Return the files that tell where recovery begins."""
+    """Return the files that say where recovery begins."""
     paths = [folder / RECOVERY_POINTS, folder / PARTITION / RESUME_FILE]
     return [path for path in paths if path.exists()]
 
@@ -104,7 +104,7 @@ def forget_pages(folder: Path) -> None:
 
 
 def timed_start(folder: Path, prepare: Callable[[], None]) -> str:
-    """Return what a start took, and how much of the log it found."""
+    """Return the duration of a start, and how much of the log it found."""
     prepare()
     forget_pages(folder)
     node = new_node(folder)
@@ -116,7 +116,7 @@ def timed_start(folder: Path, prepare: Callable[[], None]) -> str:
 
 
 def measure(folder: Path, size: int, batch_bytes: int, since: int) -> None:
-    """Build, and start in every way."""
+    """Build the log, and start in every way."""
     points, marker = folder / RECOVERY_POINTS, folder / CLEAN_MARKER
     partition = folder / PARTITION
     began = time.perf_counter()
@@ -145,13 +145,13 @@ def main() -> None:
     parser.add_argument("--batch-bytes", type=int, default=1_000_000)
     since = SINCE_CHECKPOINT_MEGABYTES
     parser.add_argument("--since-megabytes", type=float, default=since, help="after a checkpoint")
-    parser.add_argument("--folder", type=Path, default=None, help="where to make the folder")
+    parser.add_argument("--folder", type=Path, default=None, help="where to create the folder")
     options = parser.parse_args()
     size = int(options.gigabytes * GIGABYTE)
     folder = Path(tempfile.mkdtemp(prefix="recovery-time-", dir=options.folder))
     try:
         if shutil.disk_usage(folder).free < 2 * size:
-            sys.exit(f"{folder} has no room for {options.gigabytes} GB and as much again")
+            sys.exit(f"{folder} needs twice {options.gigabytes} GB of free space")
         measure(folder, size, options.batch_bytes, int(options.since_megabytes * 1_000_000))
     finally:
         shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""Write docs/configuration.md from the settings: `python tools/write_configuration_page.py`."""
+"""Writes docs/configuration.md from the settings: `python tools/write_configuration_page.py`."""
 
 from pathlib import Path
 

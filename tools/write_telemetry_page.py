@@ -1,4 +1,4 @@
-"""Write the parts of docs/telemetry.md that the code knows: `python tools/write_telemetry_page.py`.
+"""Writes the generated parts of docs/telemetry.md: `python tools/write_telemetry_page.py`.
 
 A part lies between `<!-- name -->` and `<!-- end of name -->`; the rest of the page is prose.
 """
@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "telemetry.md"
 
 
 def page(text: str) -> str:
-    """Return the page with its parts as the code has them now."""
+    """Return the page with its generated parts up to date."""
     for name, part in PARTS.items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         assert text.count(start) == text.count(end) == 1, f"{PAGE} has no place for {name}"
@@ -48,7 +48,7 @@ def threshold_table() -> str:
 
 
 def _field_reasons() -> dict[str, str]:
-    """Return the text under each field."""
+    """Return the docstring of each field."""
     tree = ast.parse(inspect.getsource(thresholds))
     body = next(node for node in tree.body if isinstance(node, ast.ClassDef)).body
     found = {}
@@ -61,7 +61,7 @@ def _field_reasons() -> dict[str, str]:
 
 
 def finding_table() -> str:
-    """Return the findings with what to do about them."""
+    """Return the findings with their remedies."""
     rows: list[tuple[object, ...]] = [
         (f"`{name}`", entry.severity, entry.unit, entry.action or "that of its code, below")
         for name, entry in CATALOGUE.items()
@@ -70,7 +70,7 @@ def finding_table() -> str:
 
 
 def xid_table() -> str:
-    """Return the XIDs with what to do about them."""
+    """Return the XIDs with their remedies."""
     rows: list[tuple[object, ...]] = [
         (each.code, each.severity, each.meaning, each.action)
         for each in sorted(KNOWN.values(), key=lambda each: each.code)
@@ -79,7 +79,7 @@ def xid_table() -> str:
 
 
 def reason_list() -> str:
-    """Return the words of dlq.reason."""
+    """Return the values of dlq.reason."""
     return ", ".join(f"`{each.value}`" for each in Reason) + "\n"
 
 
@@ -105,7 +105,7 @@ def _columns(table: str) -> str:
 
 
 def metric_table() -> str:
-    """Return the metrics that are known."""
+    """Return the known metrics."""
     rows: list[tuple[object, ...]] = [
         (f"`{each.column}`", " ".join(f"`{n}`" for n in (each.dcgm, *each.also)), each.unit,
          f"{each.low:g} to {each.high:g}")

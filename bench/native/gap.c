@@ -1,9 +1,9 @@
-/* The largest pause that a producer sees while something happens to a cluster.
+/* Measures the largest pause of a producer while a cluster has faults.
  *
  * One idempotent producer (acks=all, linger 0) sends to all partitions in turn at a fixed rate, until
  * stdin is closed. It prints "ready" once every partition acked for a while, so that the program
  * that reads it can begin its faults; at the end one JSON line: the longest time between two acks on
- * the worst partition, and how many messages were acked and how many failed for good.
+ * the worst partition, and how many messages were acked and how many failed.
  *
  *   gap --bootstrap HOST:PORT,... --topic T [--partitions P] [--size BYTES] [--rate PER_SECOND]
  */

@@ -1,14 +1,13 @@
-/* How long a group takes until it is stable: many consumers in one process, on a topic without
- * messages. Stable is when every member that is there holds its equal share of the partitions, as
- * told by its rebalance callback. A while later some leave at once, and the rest becomes stable again.
+/* Measures how long a group takes until it is stable: many consumers in one process, on a topic without
+ * messages. A group is stable when every member owns its equal share of the partitions, according to
+ * its rebalance callback. A while later some leave at once, and the rest becomes stable again.
  *
  *   group --bootstrap HOST:PORT --topic T --group G --partitions P --members N [--leavers L]
  *         [--apart-ms MS] [--calm-ms MS] [--property name=value]...
  *
- * Clients are made before the clock starts, which it does with the first subscription; MS apart
- * from it come the others, or all at once with 0. librdkafka joins at most once a second, for which
- * a group that was quick to form would have to wait: no member leaves until the group was stable
- * for a while.
+ * Clients are created before the clock starts with the first subscription. The others follow with
+ * MS between them, or all at once with 0. librdkafka joins at most once a second, so that a group
+ * that formed quickly would have to wait: no member leaves until the group was stable for a while.
  */
 #include <getopt.h>
 #include <pthread.h>

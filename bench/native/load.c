@@ -6,8 +6,9 @@
  *
  *   load produce|consume|both|latency|ack --bootstrap HOST:PORT --topic T [--partitions P]
  *        [--messages N] [--size BYTES] [--seconds S] [--warmup S] [--rate PER_SECOND]
- *        [--interval-ms MS] [--property name=value]...
+ *        [--interval-ms MS] [--property name=value]... [--client-property name=value]...
  *
+ * Properties are the producer's, client properties those of every client.
  * With an interval, latency is that of transactions that are committed each MS.
  */
 #include <getopt.h>
@@ -27,8 +28,8 @@ static const struct timespec PASS_PAUSE = {.tv_nsec = 200 * 1000 * 1000};
 
 static struct {
     const char *bootstrap, *topic;
-    const char *properties[PROPERTIES_MAX];
-    int property_count;
+    const char *properties[PROPERTIES_MAX], *client_properties[PROPERTIES_MAX];
+    int property_count, client_property_count;
     int partitions, interval_ms;
     int64_t messages;
     size_t size;
@@ -46,6 +47,16 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
         fail("%s=%s: %s", name, value, why);
 }
 
+static void set_pairs(rd_kafka_conf_t *conf, const char **pairs, int count) {
+    for (int i = 0; i < count; i++) {
+        char *pair = strdup(pairs[i]), *equals = strchr(pair, '=');
+        if (!equals) fail("a property is name=value, not %s", pair);
+        *equals = 0;
+        set(conf, pair, equals + 1);
+        free(pair);
+    }
+}
+
 static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
     (void)client;
     (void)opaque;
@@ -61,6 +72,7 @@ static rd_kafka_t *new_client(rd_kafka_type_t type, rd_kafka_conf_t *conf) {
     set(conf, "bootstrap.servers", options.bootstrap);
     set(conf, "socket.nagle.disable", "true");
     set(conf, "log_level", "3");
+    set_pairs(conf, options.client_properties, options.client_property_count);
     rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
     if (!client) fail("cannot make a client: %s", why);
     return client;
@@ -71,13 +83,7 @@ static rd_kafka_t *new_producer(const char *linger_ms, const char *only_errors) 
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     set(conf, "linger.ms", linger_ms);
     set(conf, "delivery.report.only.error", only_errors);
-    for (int i = 0; i < options.property_count; i++) {
-        char *pair = strdup(options.properties[i]), *equals = strchr(pair, '=');
-        if (!equals) fail("--property wants name=value, not %s", pair);
-        *equals = 0;
-        set(conf, pair, equals + 1);
-        free(pair);
-    }
+    set_pairs(conf, options.properties, options.property_count);
     return new_client(RD_KAFKA_PRODUCER, conf);
 }
 
@@ -335,7 +341,7 @@ static void read_options(int count, char **words) {
         {"bootstrap", 1, 0, 'b'}, {"topic", 1, 0, 't'},    {"partitions", 1, 0, 'p'},
         {"messages", 1, 0, 'n'},  {"size", 1, 0, 's'},     {"seconds", 1, 0, 'd'},
         {"warmup", 1, 0, 'w'},    {"rate", 1, 0, 'r'},     {"property", 1, 0, 'c'},
-        {"interval-ms", 1, 0, 'i'}, {0, 0, 0, 0},
+        {"interval-ms", 1, 0, 'i'}, {"client-property", 1, 0, 'k'}, {0, 0, 0, 0},
     };
     for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
         case 'b': options.bootstrap = optarg; break;
@@ -350,6 +356,10 @@ static void read_options(int count, char **words) {
         case 'c':
             if (options.property_count == PROPERTIES_MAX) fail("too many --property");
             options.properties[options.property_count++] = optarg;
+            break;
+        case 'k':
+            if (options.client_property_count == PROPERTIES_MAX) fail("too many --client-property");
+            options.client_properties[options.client_property_count++] = optarg;
             break;
         default: fail("see the head of load.c for the options");
     }

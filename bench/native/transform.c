@@ -3,10 +3,10 @@
  *   transform --bootstrap HOST:PORT --topic IN --output OUT --group G [--interval-ms MS]
  *             [--messages N] [--seconds S] [--warmup S] [--property name=value]...
  *
- * One consumer in a group and one transactional producer. What was read within MS is changed, sent
- * on and committed together with the consumer's offsets in one transaction. Counted are the
- * messages of transactions that were committed after the warm-up. After N messages, which is all of
- * the input, it begins again.
+ * One consumer in a group and one transactional producer. The messages of MS are changed, sent
+ * and committed together with the consumer's offsets in one transaction. The messages of
+ * transactions that were committed after the warm-up count. After N messages, which is all of the
+ * input, it starts again.
  */
 #include <getopt.h>
 

@@ -1,13 +1,15 @@
 /* Load from bare sockets: many connections, each with one request in flight: a one-record Produce,
  * or an OffsetCommit.
  *
- * A librdkafka client has several threads a connection, so a thousand of them would measure the
- * client. Here one thread and epoll drive all connections, and each sends the same bytes again:
- * what remains is the broker's cost of a request and of a connection.
+ * A librdkafka client has several threads per connection, so a thousand of them would measure the
+ * client. Here one thread and epoll drive all connections, and each repeats the same bytes: so the
+ * load measures the broker's cost of a request and of a connection.
  *
  *   wire --port P[,P...] --topic T [--partitions P] [--connections C] [--size BYTES] [--seconds S]
  *        [--warmup S] [--rate PER_SECOND]     rate 0: each connection as fast as it is answered
  *        [--commit N]     commit offsets of N partitions, for a group of its own a connection
+ *        [--tls] [--certificate FILE --key FILE] [--user NAME --password TEXT]     SASL PLAIN
+ *        [--handshakes]   instead of requests: connect until ApiVersions is answered, close, repeat
  *
  * Of several ports, the first is that of partition 0's leader, and so on in turn.
  *
@@ -24,6 +26,7 @@
 #include <unistd.h>
 
 #include "sample.h"
+#include "tls.h"
 
 #define REPLY_MAX 1024
 #define PORTS_MAX 1024
@@ -34,19 +37,25 @@
 #define CONNECTING_MAX 32 /* below any listen backlog, so that no SYN is lost and sent again */
 #define CONNECT_LIMIT_NS (30 * SECOND_NS)
 #define STALL_NS (15 * SECOND_NS)
+#define NEW_LIMIT_NS (10 * SECOND_NS)
+#define SECRET_MAX 256
 
 static struct {
-    const char *topic;
+    const char *topic, *certificate, *key, *user, *password;
+    int tls, handshakes;
     int ports[PORTS_MAX], port_count, partitions, connections, commit;
     size_t size;
     double seconds, warmup, rate;
 } options = {.partitions = 1, .connections = 16, .size = 100, .seconds = 3, .warmup = 0.5};
 
-enum state { CONNECTING, GREETING, IDLE, WAITING };
+/* The states in the order in which a connection has them; without TLS or a user some are left out. */
+enum state { CONNECTING, SHAKING, GREETING, NAMING, PROVING, IDLE, WAITING };
 
 struct connection {
     int fd, port;
+    SSL *tls; /* NULL without TLS */
     enum state state;
+    int64_t begun_ns;
     int64_t due_ns; /* when the request in flight, or else the next one, was to be sent */
     uint8_t *request;
     size_t request_size, reply_size;
@@ -54,9 +63,11 @@ struct connection {
 };
 
 static struct connection *connections;
+static SSL_CTX *tls;
 static int epoll_fd;
 static int64_t start_ns, measure_from_ns, stop_ns, interval_ns;
 static struct samples samples;
+static int64_t total; /* of requests or handshakes, those of the warm-up as well */
 
 /* --- bytes ----------------------------------------------------------------------------------- */
 
@@ -196,9 +207,14 @@ static void build_produce(struct connection *connection, int partition) {
 
 static void send_whole(struct connection *connection, const uint8_t *bytes, size_t size) {
     /* A few hundred bytes on a connection with nothing in flight always fit the socket's buffer. */
-    if (send(connection->fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
+    if (tls_send(connection->tls, connection->fd, bytes, size) != (ssize_t)size)
         fail("send: %s", strerror(errno));
     connection->reply_size = 0;
+}
+
+static void watch(struct connection *connection, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.ptr = connection};
+    epoll_ctl(epoll_fd, EPOLL_CTL_MOD, connection->fd, &event);
 }
 
 static void greet(struct connection *connection) {
@@ -207,8 +223,30 @@ static void greet(struct connection *connection) {
     put_header(&writer, 18, 0);
     send_whole(connection, frame, finish_frame(frame, &writer));
     connection->state = GREETING;
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-    epoll_ctl(epoll_fd, EPOLL_CTL_MOD, connection->fd, &event);
+    watch(connection, EPOLLIN);
+}
+
+static void name_mechanism(struct connection *connection) {
+    uint8_t frame[64];
+    struct writer writer = {frame};
+    put_header(&writer, 17, 1);
+    put_string(&writer, "PLAIN");
+    send_whole(connection, frame, finish_frame(frame, &writer));
+    connection->state = NAMING;
+}
+
+static void prove(struct connection *connection) {
+    uint8_t frame[SECRET_MAX + 64];
+    struct writer writer = {frame};
+    size_t user = strlen(options.user), password = strlen(options.password);
+    put_header(&writer, 36, 0);
+    put_int(&writer, (int64_t)(user + password + 2), 4);
+    put(&writer, "", 1);
+    put(&writer, options.user, user);
+    put(&writer, "", 1);
+    put(&writer, options.password, password);
+    send_whole(connection, frame, finish_frame(frame, &writer));
+    connection->state = PROVING;
 }
 
 static void request(struct connection *connection) {
@@ -217,8 +255,9 @@ static void request(struct connection *connection) {
 }
 
 static int reply_is_whole(struct connection *connection) {
-    ssize_t got = recv(connection->fd, connection->reply + connection->reply_size,
-                       REPLY_MAX - connection->reply_size, 0);
+    ssize_t got = tls_receive(connection->tls, connection->fd,
+                              connection->reply + connection->reply_size,
+                              REPLY_MAX - connection->reply_size);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     if (got <= 0) fail("the broker closed a connection: %s", got ? strerror(errno) : "end of file");
     connection->reply_size += (size_t)got;
@@ -228,13 +267,25 @@ static int reply_is_whole(struct connection *connection) {
     return connection->reply_size >= size;
 }
 
+/* A topic or group just made may be announced before its leader is at work: any client tries again.
+ * The measurement begins again from its warm-up, unless that lasts too long. */
+static int postpone(void) {
+    int64_t now = now_ns(), later_ns = now + (int64_t)(options.warmup * 1e9) - measure_from_ns;
+    if (now - start_ns > NEW_LIMIT_NS) return 0;
+    if (later_ns > 0) {
+        measure_from_ns += later_ns;
+        stop_ns += later_ns;
+        samples.count = 0;
+    }
+    return 1;
+}
+
 static void check_committed(const struct connection *connection) {
     /* size, correlation id, throttle time, topic count, name, partition count; index and error each */
     const uint8_t *at = connection->reply + 16 + 2 + strlen(options.topic) + 4;
     for (int i = 0; i < options.commit; i++) {
         int64_t error = (int16_t)get_int(at + 6 * i + 4, 2);
-        int is_new = error >= COORDINATOR_LOADING && error <= NOT_COORDINATOR;
-        if (is_new && connection->due_ns < measure_from_ns) return;
+        if (error >= COORDINATOR_LOADING && error <= NOT_COORDINATOR && postpone()) return;
         if (error) fail("a commit was answered with error code %ld", (long)error);
     }
 }
@@ -242,14 +293,13 @@ static void check_committed(const struct connection *connection) {
 static void check_produced(const struct connection *connection) {
     /* size, correlation id, topic count, name, partition count, index, error */
     int64_t error = (int16_t)get_int(connection->reply + 12 + 2 + strlen(options.topic) + 8, 2);
-    int is_new_topic = error == UNKNOWN_TOPIC || error == NOT_LEADER;
-    /* A topic just made may be announced before its leader is at work: any client tries again. */
-    if (is_new_topic && connection->due_ns < measure_from_ns) return;
+    if ((error == UNKNOWN_TOPIC || error == NOT_LEADER) && postpone()) return;
     if (error) fail("produce was answered with error code %ld", (long)error);
 }
 
 static void answered(struct connection *connection, int64_t now) {
     (options.commit ? check_committed : check_produced)(connection);
+    total++;
     if (connection->due_ns >= measure_from_ns) samples_add(&samples, now - connection->due_ns);
     connection->state = IDLE;
     connection->due_ns = interval_ns ? connection->due_ns + interval_ns : now;
@@ -262,6 +312,8 @@ static void start_connecting(struct connection *connection) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)connection->port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int on = 1;
+    connection->state = CONNECTING;
+    connection->begun_ns = now_ns();
     connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     if (connection->fd < 0) fail("socket: %s", strerror(errno));
     setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -280,16 +332,39 @@ static int wait_events(struct epoll_event *events, int room, int64_t until_ns) {
     return count < 0 ? 0 : count;
 }
 
-/* A connection counts once ApiVersions was answered on it, as for a real client. */
+/* Of both answers to a login, the error follows the size and the correlation id. */
+static void check_login(const struct connection *connection) {
+    int64_t error = (int16_t)get_int(connection->reply + 8, 2);
+    if (error) fail("a login was answered with error code %ld", (long)error);
+}
+
+static void shake_hands(struct connection *connection) {
+    uint32_t wanted = tls_shake(connection->tls);
+    if (wanted) watch(connection, wanted);
+    else greet(connection);
+}
+
+/* A connection counts once ApiVersions was answered on it, or its login, as for a real client. */
 static int is_ready(struct connection *connection, uint32_t events) {
     if (events & (EPOLLERR | EPOLLHUP)) fail("a connection was refused");
-    if (connection->state == CONNECTING) {
-        greet(connection);
-        return 0;
+    switch (connection->state) {
+    case CONNECTING:
+        if (!tls) {
+            greet(connection);
+            return 0;
+        }
+        connection->tls = tls_begin(tls, connection->fd);
+        connection->state = SHAKING;
+        /* fall through */
+    case SHAKING: shake_hands(connection); return 0;
+    default: break;
     }
     if (!reply_is_whole(connection)) return 0;
-    connection->state = IDLE;
-    return 1;
+    if (connection->state >= NAMING) check_login(connection);
+    if (options.user && connection->state == GREETING) name_mechanism(connection);
+    else if (connection->state == NAMING) prove(connection);
+    else connection->state = IDLE;
+    return connection->state == IDLE;
 }
 
 static double connect_all(void) {
@@ -305,6 +380,36 @@ static double connect_all(void) {
             fail("%d of %d connections were ready after 30 s", ready, options.connections);
     }
     return (double)(now_ns() - start) / 1e6;
+}
+
+/* Closes without waiting for the broker, and without a port that stays in use (TIME_WAIT). */
+static void hang_up(struct connection *connection) {
+    struct linger none = {.l_onoff = 1};
+    setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    SSL_free(connection->tls);
+    connection->tls = NULL;
+    close(connection->fd);
+}
+
+/* Each connection is opened, closed once it is ready, and opened again. */
+static void drive_handshakes(void) {
+    struct epoll_event events[256];
+    int64_t progress_ns = now_ns();
+    for (int i = 0; i < options.connections; i++) start_connecting(&connections[i]);
+    for (int64_t now = progress_ns; now < stop_ns; now = now_ns()) {
+        int count = wait_events(events, 256, stop_ns);
+        for (int i = 0; i < count; i++) {
+            struct connection *connection = events[i].data.ptr;
+            if (!is_ready(connection, events[i].events)) continue;
+            progress_ns = now_ns();
+            if (connection->begun_ns >= measure_from_ns)
+                samples_add(&samples, progress_ns - connection->begun_ns);
+            total++;
+            hang_up(connection);
+            start_connecting(connection);
+        }
+        if (now - progress_ns > STALL_NS) fail("no handshake was completed for 15 s");
+    }
 }
 
 /* Connection i is due at the start + i * interval / C: requests are spread evenly over time. */
@@ -331,8 +436,7 @@ static int64_t send_due(int64_t *tick) {
 
 static void drive(void) {
     struct epoll_event events[256];
-    int64_t progress_ns = now_ns(), wake_ns = stop_ns;
-    int64_t tick = 0;
+    int64_t progress_ns = now_ns(), wake_ns = INT64_MAX, tick = 0;
     if (!interval_ns)
         for (int i = 0; i < options.connections; i++) request(&connections[i]);
     while (now_ns() < stop_ns) {
@@ -357,7 +461,8 @@ static void read_options(int count, char **words) {
     static const struct option known[] = {
         {"port", 1, 0, 'P'},    {"topic", 1, 0, 't'},  {"partitions", 1, 0, 'p'}, {"connections", 1, 0, 'c'},
         {"size", 1, 0, 's'},    {"seconds", 1, 0, 'd'}, {"warmup", 1, 0, 'w'},     {"rate", 1, 0, 'r'},
-        {"commit", 1, 0, 'o'},  {0, 0, 0, 0},
+        {"commit", 1, 0, 'o'},  {"tls", 0, 0, 'T'},     {"certificate", 1, 0, 'C'}, {"key", 1, 0, 'K'},
+        {"user", 1, 0, 'u'},    {"password", 1, 0, 'x'}, {"handshakes", 0, 0, 'H'},  {0, 0, 0, 0},
     };
     for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
         case 'P': read_ports(optarg); break;
@@ -369,11 +474,29 @@ static void read_options(int count, char **words) {
         case 'w': options.warmup = atof(optarg); break;
         case 'r': options.rate = atof(optarg); break;
         case 'o': options.commit = atoi(optarg); break;
+        case 'T': options.tls = 1; break;
+        case 'C': options.certificate = optarg; break;
+        case 'K': options.key = optarg; break;
+        case 'u': options.user = optarg; break;
+        case 'x': options.password = optarg; break;
+        case 'H': options.handshakes = 1; break;
         default: fail("see the head of wire.c for the options");
     }
     if (!options.port_count || !options.topic) fail("--port and --topic are needed");
     if (options.partitions < 1 || options.connections < 1) fail("counts start at 1");
     if (options.commit > options.partitions) fail("--commit names more partitions than there are");
+    if (!options.certificate != !options.key) fail("--certificate and --key go together");
+    if (!options.user != !options.password) fail("--user and --password go together");
+    if (options.user && strlen(options.user) + strlen(options.password) > SECRET_MAX)
+        fail("--user and --password are too long");
+}
+
+static void make_requests(void) {
+    for (int i = 0; i < options.connections; i++) {
+        if (options.commit) build_commit(&connections[i], i);
+        else build_produce(&connections[i], i % options.partitions);
+        connections[i].port = options.ports[i % options.partitions % options.port_count];
+    }
 }
 
 int main(int count, char **words) {
@@ -381,16 +504,13 @@ int main(int count, char **words) {
     epoll_fd = epoll_create1(0);
     connections = calloc((size_t)options.connections, sizeof *connections);
     if (epoll_fd < 0 || !connections) fail("set-up: %s", strerror(errno));
-    for (int i = 0; i < options.connections; i++) {
-        if (options.commit) build_commit(&connections[i], i);
-        else build_produce(&connections[i], i % options.partitions);
-        connections[i].port = options.ports[i % options.partitions % options.port_count];
-    }
-    double connect_ms = connect_all();
+    if (options.tls) tls = tls_context(options.certificate, options.key);
+    make_requests();
+    double connect_ms = options.handshakes ? 0 : connect_all();
     schedule();
-    drive();
-    printf("{\"connect_ms\": %.3f, \"per_second\": %.1f, ", connect_ms,
-           (double)samples.count / options.seconds);
+    (options.handshakes ? drive_handshakes : drive)();
+    printf("{\"connect_ms\": %.3f, \"per_second\": %.1f, \"total\": %ld, ", connect_ms,
+           (double)samples.count / options.seconds, (long)total);
     print_percentiles(&samples);
     printf("}\n");
     return 0;

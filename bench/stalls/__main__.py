@@ -1,13 +1,13 @@
-"""Measure what fifty polite clients wait for while others do their worst.
+"""Measures the latency of fifty polite clients under rude clients.
 
     python -m bench.stalls --minutes 20 --report build/stalls.json
     python -m bench.stalls --minutes 20 --source OTHER/src     # another commit's broker
     python -m bench.stalls --minutes 2 --jobs greedy,hidden --small
-    python -m bench.stalls --set performance.slow_event_time=10ms   # and what held up the loop
+    python -m bench.stalls --set performance.slow_event_time=10ms   # which events blocked the loop
 
-The first tenth of the time has no rude clients, the rest has them all; the disk takes 5 ms a sync
-in the first half and 50 ms in the second. The broker and the polite clients run at a higher
-priority than the rude ones, whose own work is not what is measured.
+The first tenth of the time has no rude clients, the rest has all of them. The disk takes 5 ms per
+sync in the first half and 50 ms in the second. The broker and the polite clients have a higher
+priority than the rude ones, whose own work is not measured.
 """
 
 import argparse
@@ -39,7 +39,7 @@ PRIORITY = -10
 
 
 class Memory(threading.Thread):
-    """The broker's resident memory, looked at from time to time."""
+    """Samples the broker's resident memory."""
 
     def __init__(self, broker: BrokerSubprocess) -> None:
         super().__init__(daemon=True)
@@ -53,12 +53,12 @@ class Memory(threading.Thread):
             self.mb.append(self._broker.memory_bytes() >> 20)
 
     def stop(self) -> None:
-        """End it."""
+        """Stop sampling."""
         self._stopped.set()
 
 
 def child(module: str, argument: object) -> subprocess.Popen[str]:
-    """Start one of the two processes that make up the load."""
+    """Start one of the two processes of the load."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     command = [sys.executable, "-m", module, json.dumps(argument)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -75,14 +75,14 @@ def parts_of(minutes: float, *, rude: bool) -> list[tuple[str, float]]:
 
 
 def measure(options: argparse.Namespace, console: Console, work: Path) -> dict[str, Any]:
-    """Run one broker under everything."""
+    """Run one broker under the whole load."""
     sizes: Sizes = SMALL if options.small else WHOLE
     control = Control(work / "control", compiled_shim(work))
     environment = {**control.environment, "PYTHONPATH": str(Path(options.source).resolve())}
     settings = {**SETTINGS, **dict(pair.split("=", 1) for pair in options.set)}
     with BrokerSubprocess(work / "data", settings=settings, environment=environment) as broker:
         raise_priority(broker.process.pid)
-        console.print("making topics ...")
+        console.print("creating topics ...")
         asyncio.run(prepare(broker.address, sizes))
         control.delay_syncs(FAST_MS)
         memory = Memory(broker)
@@ -116,14 +116,14 @@ def measure(options: argparse.Namespace, console: Console, work: Path) -> dict[s
 
 
 def slow_events(broker: BrokerSubprocess) -> list[dict[str, Any]]:
-    """Return the slowest events that the broker logged, where the setting asks for them."""
+    """Return the slowest events in the broker's log, if the setting is on."""
     found = broker.log_lines("an event held up the loop")
     found.sort(key=lambda line: -float(line["duration_ms"]))
     return [{"count": len(found)}, *found[:20]]
 
 
 def raise_priority(pid: int) -> None:
-    """Have the kernel run a process before the rude clients, where we may."""
+    """Give a process a higher priority than the rude clients, if permitted."""
     if os.geteuid() == 0:
         os.setpriority(os.PRIO_PROCESS, pid, PRIORITY)
 
@@ -156,7 +156,7 @@ def parser() -> argparse.ArgumentParser:
         "--jobs",
         type=lambda text: [name for name in text.split(",") if name],
         default=list(JOBS),
-        help=f"what the rude clients do, of {','.join(JOBS)}",
+        help=f"the jobs of the rude clients, of {','.join(JOBS)}",
     )
     found.add_argument("--set", action="append", default=[], metavar="SECTION.NAME=VALUE")
     found.add_argument("--report", type=Path, help="write everything into this JSON file")
@@ -164,7 +164,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Measure, show, write."""
+    """Measure, print the tables, write the report."""
     options, console = parser().parse_args(), Console()
     with tempfile.TemporaryDirectory(prefix="stalls-") as work:
         report = measure(options, console, Path(work))

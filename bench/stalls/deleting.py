@@ -1,12 +1,12 @@
-"""Measure what 2,000 records a second wait for while 200 topics are deleted on a slow disk.
+"""Measures the latency of 2,000 records per second while 200 topics are deleted on a slow disk.
 
     python -m bench.stalls.deleting
     python -m bench.stalls.deleting --source OTHER/src     # another commit's broker
 
-The disk takes 50 ms a sync. A producer sends 20 records each 10 ms to a topic that is synced in
-the background, so that its answers wait for the event loop and not for the disk; a probe asks the
-smallest question there is each 5 ms. All the while the same keys are written over and over to a
-compacted topic, whose segments the broker swaps. Topics are made and deleted three times.
+The disk takes 50 ms per sync. A producer sends 20 records every 10 ms to a topic that is synced in
+the background, so that its responses wait for the event loop and not for the disk. A probe sends
+the smallest request every 5 ms. Meanwhile a client overwrites the same keys in a compacted topic,
+whose segments the broker swaps. Topics are created and deleted three times.
 """
 
 import argparse
@@ -38,7 +38,7 @@ Address = tuple[str, int]
 
 
 async def producer(address: Address) -> Ask:
-    """Return what sends a batch and waits until the leader has it."""
+    """Return a function that sends a batch and waits until the leader has it."""
     line = await Line.open(address)
     frame = produce(POLITE, {0: batch([b"k"] * RECORDS, 100)}, acks=1)
 
@@ -49,7 +49,7 @@ async def producer(address: Address) -> Ask:
 
 
 async def make(line: Line, names: list[str]) -> None:
-    """Make topics, each with a record."""
+    """Create topics with one record each."""
     await create(line, [topic(name) for name in names])
     content = batch([b"k"], 100)
     for name in names:
@@ -57,7 +57,7 @@ async def make(line: Line, names: list[str]) -> None:
 
 
 async def measure(address: Address, topics: int, control: Control) -> tuple[Samples, list[float]]:
-    """Delete topics while others write; return latencies, and the seconds of each deletion."""
+    """Delete topics while clients write; return latencies, and the seconds of each deletion."""
     line, samples = await Line.open(address), Samples()
     await create(line, [topic(POLITE, flush="interval")])
     small = {"cleanup_policy": "compact", "segment_bytes": 1 << 20, "flush": "interval"}
@@ -88,7 +88,7 @@ async def measure(address: Address, topics: int, control: Control) -> tuple[Samp
 
 
 def main() -> None:
-    """Measure and show."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--source", default=str(ROOT / "src"), help="the broker's source folder")

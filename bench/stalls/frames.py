@@ -38,7 +38,7 @@ def produce(topic: str, batches: Mapping[int, bytes], acks: int = ALL) -> bytes:
 
 
 def batch(keys: Sequence[bytes | None], size: int, timestamp_ms: int | None = None) -> bytes:
-    """Return a batch of one record a key; records are a millisecond apart."""
+    """Return a batch of one record per key; records are a millisecond apart."""
     start_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
     value = b"x" * size
     records = [Record(n, start_ms + n, key, value) for n, key in enumerate(keys)]
@@ -53,7 +53,7 @@ def offsets(topic: str, partitions: Sequence[int], timestamp: int) -> bytes:
 
 
 class Line:
-    """One connection on which each request waits for its answer."""
+    """One connection on which each request waits for its response."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -67,7 +67,7 @@ class Line:
         return cls(reader, writer)
 
     def send(self, content: bytes) -> None:
-        """Send bytes as they are, without waiting for room."""
+        """Send bytes unchanged, without waiting for room."""
         self._writer.write(content)
 
     async def drain(self) -> None:
@@ -75,17 +75,17 @@ class Line:
         await self._writer.drain()
 
     async def answer(self) -> bytes:
-        """Return the next answer without its length."""
+        """Return the next response without its length."""
         (size,) = LENGTH.unpack(await self._reader.readexactly(4))
         return await self._reader.readexactly(size)
 
     async def ask(self, content: bytes) -> bytes:
-        """Send one request; return its answer."""
+        """Send one request; return its response."""
         self.send(content)
         return await self.answer()
 
     async def message(self, request: Message, version: int, expected: type[M]) -> M:
-        """Send one request; return its answer as a message."""
+        """Send one request; return its response as a message."""
         frame = await self.ask(framed(frame_of(request, version)))
         facts = next(facts for facts in APIS.values() if facts.response == expected.__name__)
         message, _ = decoder(expected, version)(frame, 5 if version >= facts.flexible_from else 4)

@@ -21,7 +21,7 @@ CREATE_VERSION = 5
 METADATA_VERSION = 8
 POLITE, TIMES, EXPIRING, COMPACTED, WIDE = "polite", "times", "expiring", "compacted", "wide-{}"
 TIMED_RECORDS = 10_000
-"""In each batch of the topic whose offsets are looked up by time: about 1 MB."""
+"""The size of each batch of the topic whose offsets are looked up by time: about 1 MB."""
 TIMED_FROM_MS = 1_700_000_000_000
 SETTINGS: dict[str, object] = {
     "storage.retention_check_interval": "20s",
@@ -33,11 +33,11 @@ SETTINGS: dict[str, object] = {
     "groups.initial_rebalance_delay": "0s",
     "broker.auto_create_topics": "false",
 }
-"""Everything that is periodic happens often; heartbeats are answered at once, to be measured."""
+"""All periodic work is frequent; heartbeats are answered at once, to be measured."""
 
 
 class Sizes(NamedTuple):
-    """How much of everything there is."""
+    """The sizes of the load."""
 
     polite: int = 20
     """Partitions, one for each polite producer and each polite consumer."""
@@ -46,9 +46,11 @@ class Sizes(NamedTuple):
     expiring: int = 2_000
     compacted: int = 4
     wide: int = 6_800
-    """With the others about 9,000 partitions: a broker holds half as many as it may open files."""
+    """With the others about 9,000 partitions: a broker holds half as many as its limit of open
+    files.
+    """
     made: int = 100
-    """Topics made, and deleted, at a time."""
+    """Topics that are created, and deleted, at a time."""
 
 
 WHOLE = Sizes()
@@ -57,7 +59,7 @@ WIDE_PARTITIONS = 500
 
 
 async def create(line: Line, topics: Sequence[CreatableTopic]) -> None:
-    """Make topics; those that exist are left alone."""
+    """Create topics; existing ones are left unchanged."""
     request = CreateTopicsRequest(topics=list(topics), timeout_ms=120_000)
     answer = await line.message(request, CREATE_VERSION, CreateTopicsResponse)
     for topic in answer.topics:
@@ -66,7 +68,7 @@ async def create(line: Line, topics: Sequence[CreatableTopic]) -> None:
 
 
 def topic(name: str, partitions: int = 1, **config: object) -> CreatableTopic:
-    """Return a topic to make; keys of its config have `_` in the place of dots."""
+    """Return a topic to create; keys of its config have `_` in place of dots."""
     entries = [
         CreatableTopicConfig(name=key.replace("_", "."), value=str(value))
         for key, value in config.items()
@@ -77,7 +79,7 @@ def topic(name: str, partitions: int = 1, **config: object) -> CreatableTopic:
 
 
 async def prepare(address: tuple[str, int], sizes: Sizes) -> None:
-    """Make every topic and fill those that are read."""
+    """Create every topic and fill those that are read."""
     line = await Line.open(address)
     await create(line, [topic(POLITE, sizes.polite), topic(TIMES, sizes.timed)])
     short = {"retention_ms": 10_000, "segment_ms": 5_000, "flush": "interval"}
@@ -99,7 +101,7 @@ async def prepare(address: tuple[str, int], sizes: Sizes) -> None:
 
 
 async def _all_led(line: Line) -> None:
-    """Wait until the broker names a leader for every partition."""
+    """Wait until every partition has a leader."""
     while True:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=EXPIRING)])
         answer = await line.message(request, METADATA_VERSION, MetadataResponse)

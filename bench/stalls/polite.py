@@ -1,7 +1,7 @@
-"""Fifty polite clients, each with one request in flight, and a probe of the event loop.
+"""Runs fifty polite clients, each with one request in flight, and a probe of the event loop.
 
-Every request has a time when it is due; its latency counts from then on, so that a stall counts
-against each request that it held up. Runs in a process of its own, which reports JSON.
+Every request has a due time; its latency counts from then on, so that a stall counts for each
+request that it delayed. It runs in a separate process, which reports JSON.
 """
 
 import asyncio
@@ -53,11 +53,11 @@ class Samples:
         self.errors: list[str] = []
 
     def add(self, kind: str, seconds: float) -> None:
-        """Record one answer."""
+        """Record one response."""
         self.taken.setdefault(self.part, {}).setdefault(kind, []).append(seconds)
 
     def report(self) -> dict[str, Any]:
-        """Return what is to be said, in milliseconds."""
+        """Return the report, in milliseconds."""
         parts = {
             part: {kind: summary(found) for kind, found in sorted(kinds.items())}
             for part, kinds in self.taken.items()
@@ -85,7 +85,7 @@ def summary(seconds: list[float]) -> dict[str, float]:
 
 
 async def repeat(kind: str, ask: Ask, interval_s: float, first_s: float, samples: Samples) -> None:
-    """Ask at fixed times; one that is late is asked as soon as the one before is answered."""
+    """Send requests at fixed times; a late one is sent as soon as the previous one is answered."""
     due = time.perf_counter() + first_s
     while True:
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
@@ -99,7 +99,7 @@ async def repeat(kind: str, ask: Ask, interval_s: float, first_s: float, samples
 
 
 async def producer(address: Address, partition: int) -> Ask:
-    """Return what sends one record and waits for it."""
+    """Return a function that sends one record and waits for the response."""
     line = await Line.open(address)
     frame = produce(POLITE, {partition: batch([b"k"], 100)})
 
@@ -110,7 +110,7 @@ async def producer(address: Address, partition: int) -> Ask:
 
 
 async def consumer(address: Address, partition: int) -> Ask:
-    """Return what fetches the first records of a partition."""
+    """Return a function that fetches the first records of a partition."""
     line = await Line.open(address)
     wanted = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=4096)
     request = FetchRequest(
@@ -129,7 +129,7 @@ async def consumer(address: Address, partition: int) -> Ask:
 
 
 async def member(address: Address, group: str, samples: Samples) -> Ask:
-    """Return what sends one heartbeat, and joins again where the session was lost."""
+    """Return a function that sends one heartbeat, and rejoins if the session was lost."""
     line = await Line.open(address)
     beat = HeartbeatRequest(group_id=group)
 
@@ -164,7 +164,7 @@ async def member(address: Address, group: str, samples: Samples) -> Ask:
 
 
 async def probe(address: Address) -> Ask:
-    """Return what asks the smallest question there is."""
+    """Return a function that sends the smallest request."""
     line = await Line.open(address)
     frame = framed(frame_of(ApiVersionsRequest(), 0))
 
@@ -199,7 +199,7 @@ async def measure(address: Address, parts: list[tuple[str, float]]) -> dict[str,
 
 
 def main() -> None:
-    """Take an address and the parts of the run; print one line a part, then the report."""
+    """Take an address and the parts of the run; print one line per part, then the report."""
     address, parts = json.loads(sys.argv[1])
     found = uvloop.run(measure(tuple(address), [tuple(part) for part in parts]))
     sys.stdout.write(json.dumps({"report": found}) + "\n")

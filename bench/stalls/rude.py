@@ -72,7 +72,7 @@ class Count:
 
 
 async def topics(address: Address, sizes: Sizes, count: Count) -> None:
-    """Make and delete topics by the hundred."""
+    """Create and delete topics by the hundred."""
     line, turn, name = await Line.open(address), 0, random.randrange(1 << 32)
     while True:
         begun = time.perf_counter()
@@ -98,7 +98,7 @@ async def times(address: Address, sizes: Sizes, count: Count) -> None:
 
 
 async def latest(address: Address, sizes: Sizes, count: Count) -> None:
-    """Delete a record of every partition, then ask for the largest timestamp of each."""
+    """Delete a record of every partition, then request the largest timestamp of each."""
     line, offset = await Line.open(address), 0
     while True:
         begun = time.perf_counter()
@@ -130,7 +130,7 @@ async def expiring(address: Address, sizes: Sizes, count: Count) -> None:
 
 
 async def compacted(address: Address, sizes: Sizes, count: Count) -> None:
-    """Write the same keys over and over."""
+    """Overwrite the same keys."""
     line, keys = await Line.open(address), [b"key-%d" % number for number in range(1_000)]
     while True:
         begun = time.perf_counter()
@@ -155,7 +155,7 @@ async def greedy(address: Address, sizes: Sizes, count: Count) -> None:
 
 
 async def hidden(address: Address, sizes: Sizes, count: Count) -> None:
-    """Have answers wait behind one that does not come for a while."""
+    """Let responses wait behind one that does not come for a while."""
     number = 0
     while True:
         begun = time.perf_counter()
@@ -172,7 +172,7 @@ async def hidden(address: Address, sizes: Sizes, count: Count) -> None:
         await first.ask(joining)
         metadata = MetadataRequest(topics=[MetadataRequestTopic(name=EXPIRING)])
         behind = framed(frame_of(metadata, METADATA_VERSION)) * HIDDEN_REQUESTS
-        second.send(joining + behind)  # the second member waits for the first to join again
+        second.send(joining + behind)  # the second member waits for the first to rejoin
         await asyncio.sleep(5)
         first.close()
         second.close()
@@ -181,7 +181,7 @@ async def hidden(address: Address, sizes: Sizes, count: Count) -> None:
 
 
 async def bombs(address: Address, sizes: Sizes, count: Count) -> None:
-    """Send a small batch that is large inside, and send it again."""
+    """Send a small batch that decompresses to a large one, repeatedly."""
     record = Record(0, TIMED_FROM_MS, b"", b"")
     content = bytes(build([record] * BOMB_RECORDS, codec=Codec.ZSTD))
     frame = produce(COMPACTED, {0: content})
@@ -194,7 +194,7 @@ async def bombs(address: Address, sizes: Sizes, count: Count) -> None:
 
 
 async def broken(address: Address, sizes: Sizes, count: Count) -> None:
-    """Open connections, say something wrong or half of something, and go."""
+    """Open connections, send an invalid or incomplete frame, and close them."""
     rng = random.Random(2)
     whole = produce(POLITE, {0: batch([b"k"], 100)})
     while True:
@@ -208,7 +208,7 @@ async def broken(address: Address, sizes: Sizes, count: Count) -> None:
 
 
 async def admin(address: Address, sizes: Sizes, count: Count) -> None:
-    """Ask for all topics with all their partitions."""
+    """Request all topics with all their partitions."""
     line = await Line.open(address)
     frame = framed(frame_of(MetadataRequest(topics=None), METADATA_VERSION))
     while True:
@@ -233,7 +233,7 @@ JOBS: dict[str, Job] = {
 
 
 async def job(name: str, address: Address, sizes: Sizes, count: Count) -> None:
-    """Do a job for ever; begin again where the broker hangs up."""
+    """Repeat a job; restart it if the broker closes the connection."""
     while True:
         try:
             await JOBS[name](address, sizes, count)
@@ -243,7 +243,7 @@ async def job(name: str, address: Address, sizes: Sizes, count: Count) -> None:
 
 
 async def run(address: Address, sizes: Sizes, names: list[str], seconds: float) -> dict[str, Any]:
-    """Do the named jobs side by side."""
+    """Run the named jobs in parallel."""
     counts = {name: Count() for name in names}
     tasks = [asyncio.create_task(job(name, address, sizes, counts[name])) for name in names]
     await asyncio.sleep(seconds)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from barnabas.model.steps import Steps
 from barnabas.storage.changes import Sync
-from barnabas.storage.compaction import Cleaned, CleaningPlan
+from barnabas.storage.compacting.compaction import Cleaned, CleaningPlan
 from barnabas.storage.flush import FlushTask
 
 
@@ -20,6 +20,8 @@ class Flush:
 
     task: FlushTask
     done: Callable[[], None]
+    appends: int = 1
+    """How many appends wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,9 @@ class Ask:
     envelope: Callable[["Ask"], "Ask"] | None = None
     """Returns a client's request, in the version that is to be sent, in an Envelope request that
     names the client. Not for a broker that does not serve Envelope."""
+    needs_envelope: bool = False
+    """Whether the request must not be sent without it: the other broker would carry it out with
+    the rights of this one. Then a broker that does not serve Envelope counts as lost."""
 
     def enveloped(self) -> "Ask":
         """Return what is sent to a broker that serves Envelope."""
@@ -122,4 +127,11 @@ class Notice:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Flush | MakeDurable | Remove | Clean | Verify | Scan | Ask | Notice
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """A line for the audit log."""
+
+    text: str
+
+
+Effect = Flush | MakeDurable | Remove | Clean | Verify | Scan | Ask | Notice | AuditLine

@@ -1,5 +1,9 @@
 """Structured log lines: coloured on a terminal, plain into a file, JSON for a machine.
 
+The words of an event never change with its facts, which are values of their own: so `event` is a
+stable name that machines can look for. In JSON each line also says of which broker it is, once
+`identify` has told. Lines of the same event are limited by rate (`log_limits.py`).
+
 A logger costs nothing until it is used: `get` returns a proxy, and the first log line imports
 structlog, with the defaults if `configure` was not called. The import takes 50 ms, of which 35 are
 for `rich`, which structlog would only use to colour tracebacks. The broker writes plain tracebacks,
@@ -15,6 +19,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
+from barnabas.log_limits import LogLimits
 from barnabas.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -98,6 +103,20 @@ _forward = _Forward(logging.WARNING)
 _applied = False
 
 
+_limits = LogLimits()
+
+
+class _Identity(NamedTuple):
+    """Of which broker the lines are."""
+
+    node: int
+    cluster: Callable[[], str]
+    """Returns the id of the cluster; "" while it is unknown."""
+
+
+_identity: _Identity | None = None
+
+
 class _Look(NamedTuple):
     """How lines look and where they go; without a stream, to stderr."""
 
@@ -125,6 +144,42 @@ def configure(*, json: bool = False, level: str = "info", stream: TextIO | None 
     logging.getLogger().addHandler(_forward)
 
 
+def identify(node: int, cluster: Callable[[], str]) -> None:
+    """Have JSON lines name the broker and its cluster."""
+    global _identity  # noqa: PLW0603 - a process has one log
+    _identity = _Identity(node, cluster)
+
+
+def limit_lines(lines_max: int) -> None:
+    """Write at most so many lines of an event in ten seconds; 0 means all of them."""
+    _limits.lines_max = lines_max
+
+
+def tell_left_out() -> None:
+    """Write how many lines were left out, of events that have not come again since."""
+    for event, count in _limits.take_over().items():
+        get("barnabas").warning("lines were left out of the log", of=event, left_out=count)
+
+
+def _limited(_: object, method: str, values: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
+    """Drop a line of an event that was logged often; else say how many were dropped before."""
+    if method == "debug":
+        return values
+    left_out = _limits.admit(str(values.get("event", "")))
+    if left_out is None:
+        raise _structlog().DropEvent
+    return {**values, "left_out": left_out} if left_out else values
+
+
+def _identified(_: object, __: str, values: MutableMapping[str, Any]) -> Any:  # noqa: ANN401
+    if _identity is not None:
+        values["node"] = _identity.node
+        cluster = _identity.cluster()
+        if cluster:
+            values["cluster"] = cluster
+    return values
+
+
 def _apply() -> None:
     """Configure structlog before the first line is written."""
     global _applied  # noqa: PLW0603 - see above
@@ -145,6 +200,7 @@ def _apply() -> None:
 
 def _common(structlog: "ModuleType") -> list[Processor]:
     return [
+        _limited,
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -154,6 +210,7 @@ def _common(structlog: "ModuleType") -> list[Processor]:
 def _rendering(structlog: "ModuleType", target: TextIO, *, json: bool) -> list[Processor]:
     if json:
         return [
+            _identified,
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(default=str),
         ]

@@ -1,4 +1,4 @@
-"""Figures that a test records are shown at the end: a run that passed says how much it checked."""
+"""Shows the figures that tests record at the end: a passed run says how much it checked."""
 
 import pytest
 

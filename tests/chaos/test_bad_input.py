@@ -1,4 +1,4 @@
-"""What no proper client sends: one connection pays for it, everybody else is served."""
+"""Tests invalid input: only its connection is closed, and other clients are served."""
 
 import contextlib
 import time
@@ -42,7 +42,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerSubproces
 
 @pytest.fixture
 def witness(broker: BrokerSubprocess) -> Iterator[RawClient]:
-    """Another client, who must be served before and after."""
+    """Another client, which must be served before and after."""
     with RawClient(broker.address) as client:
         assert is_served(client)
         yield client
@@ -168,7 +168,7 @@ def test_a_request_byte_by_byte_is_answered(broker: BrokerSubprocess, witness: R
 
 
 def test_a_request_that_trickles_is_given_up(broker: BrokerSubprocess, witness: RawClient) -> None:
-    """Each byte is progress; a frame has a deadline all the same."""
+    """Each byte is progress, but a frame still has a deadline."""
     with RawClient(broker.address) as client:
         client.send(pack(">i", 1000))
 
@@ -187,7 +187,7 @@ def test_a_client_that_does_not_read(broker: BrokerSubprocess, witness: RawClien
     with contextlib.ExitStack() as clients:
         for _ in range(20):
             client = clients.enter_context(RawClient(broker.address))
-            client.send(pipelined([(fetch_request(), 11)] * 100))  # 2 GB of answers
+            client.send(pipelined([(fetch_request(), 11)] * 100))  # 2 GB of responses
         assert is_served(witness)
         assert broker.memory_bytes() < memory + 32 * MIB
         lines = broker.wait_for_log(CLOSED, known + 20)
@@ -196,7 +196,7 @@ def test_a_client_that_does_not_read(broker: BrokerSubprocess, witness: RawClien
 
 
 def test_small_questions_with_large_answers(tmp_path: Path) -> None:
-    """A quarter of a megabyte of questions must not become a gigabyte of answers in memory."""
+    """A quarter of a megabyte of requests must not become a gigabyte of responses in memory."""
     with BrokerSubprocess(tmp_path) as broker, RawClient(broker.address) as client:
         create_topic(broker.bootstrap, "wide", 2000)
         memory = broker.memory_bytes()
@@ -204,7 +204,7 @@ def test_small_questions_with_large_answers(tmp_path: Path) -> None:
         with RawClient(broker.address) as other:
             assert is_served(other)
         assert broker.memory_bytes() < memory + 64 * MIB
-        for number in range(300):  # what was set aside is answered in order, once there is room
+        for number in range(300):  # queued requests are answered in order, once there is room
             assert client.receive_frame()[:4] == pack(">i", number)
 
 
@@ -241,6 +241,21 @@ def test_a_reset_while_an_answer_waits(broker: BrokerSubprocess, witness: RawCli
     assert is_served(witness)
 
 
+COUNTED_VERSIONS = {
+    ApiKey.PRODUCE: 3,
+    ApiKey.FETCH: 4,
+    ApiKey.LIST_OFFSETS: 1,
+    ApiKey.METADATA: 1,
+    ApiKey.CREATE_TOPICS: 2,
+    ApiKey.DELETE_TOPICS: 1,
+    ApiKey.CREATE_PARTITIONS: 0,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 0,
+}
+"""The version of each request whose count is wrong."""
+FIXED_BYTES = {ApiKey.PRODUCE: 8, ApiKey.FETCH: 17, ApiKey.LIST_OFFSETS: 4}
+"""The bytes between the header and the count."""
+
+
 @pytest.mark.parametrize("count", [-2, 2**16, 2**31 - 1])
 @pytest.mark.parametrize(
     "key",
@@ -256,14 +271,13 @@ def test_a_reset_while_an_answer_waits(broker: BrokerSubprocess, witness: RawCli
     ],
 )
 def test_a_count_that_cannot_be(
-    broker: BrokerSubprocess, witness: RawClient, key: int, count: int
+    broker: BrokerSubprocess, witness: RawClient, key: ApiKey, count: int
 ) -> None:
-    """Wherever the count is read, there are not that many elements behind it."""
-    versions = {0: 3, 1: 4, 2: 1, 3: 1, 19: 2, 20: 1, 37: 0, 44: 0}
-    fixed = {0: 8, 1: 17, 2: 4}.get(key, 0)
+    """For every place of the count, there are not that many elements after it."""
+    fixed = FIXED_BYTES.get(key, 0)
     memory = broker.memory_bytes()
-    head = pack(">hhih", key, versions[key], 1, -1) + b"\xff\xff" * (key == 0)
-    frame = head + bytes(fixed - 2 * (key == 0)) + pack(">i", count) + bytes(12)
+    head = pack(">hhih", key, COUNTED_VERSIONS[key], 1, -1) + b"\xff\xff" * (key == ApiKey.PRODUCE)
+    frame = head + bytes(fixed - 2 * (key == ApiKey.PRODUCE)) + pack(">i", count) + bytes(12)
     with RawClient(broker.address) as client, contextlib.suppress(EOFError, ConnectionError):
         client.send(framed(frame))
         client.send_request(ApiVersionsRequest(), 0)
@@ -272,7 +286,7 @@ def test_a_count_that_cannot_be(
 
 
 def test_many_topics_of_the_same_name(broker: BrokerSubprocess, witness: RawClient) -> None:
-    """Refused, and in no more time than it takes to read them."""
+    """They are refused in no more time than it takes to read them."""
     count = 100_000
     entry = b"\0\x01t" + pack(">ihii", 1, 1, 0, 0)
     header = pack(">hhih", ApiKey.CREATE_TOPICS, 2, 1, -1)

@@ -1,4 +1,4 @@
-"""A broker killed under load, again and again, keeps every promise it made."""
+"""A broker that is killed under load repeatedly keeps all acknowledged records."""
 
 import os
 from collections.abc import Callable

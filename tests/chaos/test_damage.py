@@ -1,4 +1,4 @@
-"""Bits that flip in stored files: found when read, never served, and the neighbours unharmed."""
+"""Tests flipped bits in stored files: found when read, never served, other batches unaffected."""
 
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
 )
 from barnabas.protocol.records import HEADER_BYTES, Record, batches, checksum
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.storage.walk import Located, walk
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
@@ -65,7 +65,7 @@ def fetch(broker: BrokerSubprocess, offset: int, partition: int = 0) -> tuple[in
 
 
 def readable(broker: BrokerSubprocess, partition: int = 0) -> list[int]:
-    """Read everything that can be read, stepping over what cannot."""
+    """Read everything that can be read, and skip the rest."""
     offset, found = 0, []
     while offset < COUNT:
         code, offsets = fetch(broker, offset, partition)
@@ -127,7 +127,7 @@ def test_a_damaged_batch_is_not_looked_into_by_time(broker: BrokerSubprocess) ->
     request = raw_requests.list_offsets_request(TOPIC, victim.header.max_timestamp)
     with RawClient(broker.address) as client:
         answer = client.ask(request, 5, ListOffsetsResponse).topics[0].partitions[0]
-    # Records of the same millisecond may stand before it, and are a right answer.
+    # Records of the same millisecond may be before it, and are a correct result.
     assert answer.error_code == ErrorCode.CORRUPT_MESSAGE or answer.offset < 7
 
 
@@ -142,7 +142,7 @@ def test_a_cut_file_is_not_served_past_its_end(broker: BrokerSubprocess) -> None
     assert readable(broker, partition=1) == list(range(COUNT))
 
 
-def test_scrubbing_finds_damage_that_nobody_reads(broker: BrokerSubprocess) -> None:
+def test_scrubbing_finds_damage_that_no_client_reads(broker: BrokerSubprocess) -> None:
     path = first_segment(broker)
     victim = batch_in(path, 7)
     broker.terminate()

@@ -1,4 +1,4 @@
-"""`barnabas telemetry demo` from nothing to the page, and interrupted at every step."""
+"""Tests `barnabas telemetry demo` from an empty folder on, and interrupted at every step."""
 
 import os
 import shutil
@@ -23,14 +23,14 @@ PATIENCE_S = 120.0
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder that all temporary files of the demo go to."""
+    """A folder for all temporary files of the demo."""
     found = tmp_path / "tmp"
     found.mkdir()
     return found
 
 
 def environment(place: Path) -> dict[str, str]:
-    """Mark the processes of a demo, so that what is left of one can be found."""
+    """Mark the processes of a demo, so that remaining ones can be found."""
     return {**os.environ, "TMPDIR": str(place), "PYTHONUNBUFFERED": "1"}
 
 
@@ -87,7 +87,7 @@ def test_an_interrupted_demo_leaves_nothing(
     eventually(lambda: list(place.iterdir()) == [], PATIENCE_S)
 
 
-def test_a_page_that_cannot_be_written_is_told_at_once(place: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported_at_once(place: Path) -> None:
     command = telemetry("demo", "--out", str(place / "nowhere" / "report.html"))
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)

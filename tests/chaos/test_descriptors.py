@@ -1,4 +1,4 @@
-"""A process that may open no more files: it answers every client, loses nothing and goes on."""
+"""A process at its limit of open files answers every client, loses nothing and continues."""
 
 import resource
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Settling:
 
 @contextmanager
 def no_more_files(broker: BrokerSubprocess) -> Iterator[None]:
-    """Set the limit of a running broker to what it has open now."""
+    """Set the limit of a running broker to the number of its open files."""
     pid = broker.process.pid
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     with ExitStack() as idle:
@@ -78,7 +78,7 @@ def stored(broker: BrokerSubprocess) -> list[int]:
 
 
 def test_the_first_record_of_a_topic_is_answered_and_stored_once(tmp_path: Path) -> None:
-    """Its sync opens folders and small files: that is no failed sync, and no lost answer."""
+    """Its sync opens folders and small files: that is no failed sync, and no lost response."""
     with BrokerSubprocess(tmp_path) as broker, RawClient(broker.address) as client:
         create_topic(broker.bootstrap, TOPIC, 1)
         assert client.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
@@ -103,7 +103,7 @@ def test_a_segment_that_cannot_be_opened_refuses_the_batch_and_keeps_the_rest(
         assert broker.log_lines("a request failed") == []
 
 
-def test_clients_that_cannot_be_accepted_are_told_at_once_and_so_is_the_operator(
+def test_refused_clients_and_the_operator_are_notified_at_once(
     tmp_path: Path,
 ) -> None:
     with BrokerSubprocess(tmp_path) as broker, RawClient(broker.address) as client:

@@ -1,8 +1,8 @@
-"""Read, transform, write: killed again and again, the output is the input, once and in order.
+"""Read, transform, write with kills: the output is the input, once and in order.
 
-The workers are processes that a user could have written; a reader that may see only what was
-committed watches from the first record to the last. CHAOS_BOOTSTRAP lets another broker be
-looked at (see `tests.support.loads.exactly_once_processes`).
+The workers are processes that a user could have written. A read_committed reader watches from the
+first record to the last. CHAOS_BOOTSTRAP selects another broker (see
+`tests.support.loads.exactly_once_processes`).
 """
 
 import os
@@ -45,7 +45,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 class Scene:
-    """Two workers of one group between a feed and a reader, and what is done to them."""
+    """Two workers of one group between a feed and a reader, and their faults."""
 
     def __init__(self, cluster: Cluster, stack: ExitStack, protocol: str, seed: int) -> None:
         name = f"exactly-once-{uuid4().hex[:8]}"
@@ -69,18 +69,18 @@ class Scene:
         self.reader.wait_for_each()
 
     def kill_client(self) -> Client:
-        """Kill a worker: inside a transaction for sure, or about when it says something."""
+        """Kill a worker: certainly inside a transaction, or around a line that it prints."""
         chosen = self._rng.choice(self.workers)
         chosen.wait_for(self._rng.choice(MOMENTS))
         if self._rng.random() < SURE_SHARE:
-            chosen.doom()
+            chosen.die_in_next_step()
         else:
             chosen.kill()
         self.kills["client"] += 1
         return chosen
 
     def kill_broker(self) -> None:
-        """Kill the broker just after some step of a worker, where that may be done."""
+        """Kill the broker just after some step of a worker, if the test may do that."""
         if self._cluster.restart is None:
             self.kill_client().start()
             return
@@ -98,7 +98,7 @@ class Scene:
         victim.start()
 
     def hand_over(self) -> None:
-        """Kill a worker and let the other one have its partitions before it is back."""
+        """Kill a worker, and let the other one get its partitions before it is back."""
         victim = self.kill_client()
         (heir,) = (each for each in self.workers if each is not victim)
         heir.wait_for(f"owns {PARTITIONS}")
@@ -107,17 +107,17 @@ class Scene:
         self.handovers += 1
 
     def work_on(self, most: int) -> None:
-        """Let some records through."""
+        """Wait until some records are processed."""
         self.reader.wait_for(self._rng.randrange(1, most))
 
     def finish(self) -> None:
-        """Stop the feed, let everything through, stop the workers."""
+        """Stop the feed, wait until everything is processed, stop the workers."""
         self.feed.finish()
         self.reader.wait_for_all(self.feed.count)
         assert [each.terminate() for each in self.workers] == [0, 0]
 
     def check(self) -> None:
-        """Hold what was read, while it was written and now, against what was sent."""
+        """Compare what was read, during the test and now, with what was sent."""
         bootstrap = self._cluster.bootstrap
         sent = self.feed.sent()
         assert violations(sent, read_all(bootstrap, self.source, PARTITIONS)) == []
@@ -128,7 +128,7 @@ class Scene:
         assert places == {place: len(values) for place, values in sent.items()}
 
     def figures(self) -> Iterator[tuple[str, object]]:
-        """Say how much was checked; fails where nothing was aborted that could have been seen."""
+        """Record how much was checked; fail if no aborted records were written."""
         everything = read_all(self._cluster.bootstrap, self.target, PARTITIONS, "read_uncommitted")
         written = sum(map(len, everything.values()))
         assert count_aborted(everything) > 0
@@ -143,7 +143,7 @@ class Scene:
         yield "fenced", said["fenced"]
         yield "stuck", said["stuck"]
         bearable = len(self.workers) * self.kills["broker"] if self._cluster.several else 0
-        assert said["stuck"] <= bearable, "no broker was away for good"
+        assert said["stuck"] <= bearable, "no broker was down permanently"
 
 
 def test_a_loop_survives_kills_of_workers_and_broker(

@@ -1,4 +1,4 @@
-"""The rules of exactly once find what they are there to find."""
+"""Tests that the rules of exactly-once processing find every violation."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_violations_are_found(values: tuple[bytes, ...], problem: str) -> None:
     assert violations(SENT, read(*values)) == [f"partition 0: {problem}"]
 
 
-def test_an_aborted_record_is_not_taken_for_the_one_it_stands_for() -> None:
+def test_an_aborted_record_is_not_confused_with_its_copy() -> None:
     assert violations(SENT, read(b"a", b"b", ABORTED + b"c")) == [
         "partition 0: 1 aborted: ['aborted c']",
         "partition 0: 1 lost: ['c']",

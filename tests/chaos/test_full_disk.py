@@ -1,4 +1,4 @@
-"""A disk that is full: producers are told to try again, readers go on, nothing is lost."""
+"""Tests a full disk: producers get a retriable error, readers continue, nothing is lost."""
 
 import time
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def broker(disk: Path) -> Iterator[BrokerSubprocess]:
 
 
 def fill(disk: Path, leave: int = 0) -> Path:
-    """Fill the disk to the last byte, or nearly so."""
+    """Fill the disk completely, or nearly so."""
     filler = disk / "filler"
     with filler.open("ab", buffering=0) as file:
         try:
@@ -82,7 +82,7 @@ def fill_log(broker: BrokerSubprocess, size: int = 20_000) -> int:
         if code != ErrorCode.NONE:
             assert code == ErrorCode.KAFKA_STORAGE_ERROR
             return count
-    raise AssertionError("the disk never filled up")
+    raise AssertionError("the disk never became full")
 
 
 def all_there(broker: BrokerSubprocess, count: int) -> bool:
@@ -184,7 +184,7 @@ def test_compaction_needs_room_and_leaves_nothing_behind_without(disk: Path) -> 
         for number in range(count):
             value = value_of("raw", number, 20_000)
             assert produce_raw(broker, value, key=b"%d" % number) == ErrorCode.NONE
-        # It does not begin, or notices on its way that producers took the room meanwhile.
+        # It does not start, or notices later that producers took the space meanwhile.
         lines = ("no room to compact a log", "background work failed")
         eventually(lambda: any(map(broker.log_lines, lines)))
         (folder,) = (disk / "data" / "topics" / TOPIC).glob("0")

@@ -1,4 +1,4 @@
-"""The checker finds what it is there to find."""
+"""Tests that the checker of acknowledgements finds every violation."""
 
 import pytest
 
@@ -16,11 +16,11 @@ def found(*numbers: int) -> dict[int, list[Stored]]:
     return {0: [Stored(offset, "p", number) for offset, number in enumerate(numbers)]}
 
 
-def test_what_was_promised_is_there() -> None:
+def test_acknowledged_records_are_there() -> None:
     assert promised(0, 1, 2).violations(found(0, 1, 2)) == []
 
 
-def test_more_than_was_promised_may_be_there() -> None:
+def test_more_than_the_acknowledged_records_may_be_there() -> None:
     assert promised(0).violations(found(0, 1)) == []
 
 
@@ -45,7 +45,7 @@ def test_producers_do_not_disturb_each_other() -> None:
     assert Ledger().violations({0: content}) == []
 
 
-def test_a_value_says_who_sent_it() -> None:
+def test_a_value_contains_its_producer() -> None:
     value = value_of("p", 17, 100)
     assert len(value) == 100
     assert parse_value(3, value) == Stored(3, "p", 17)

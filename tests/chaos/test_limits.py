@@ -1,4 +1,4 @@
-"""Many clients, too many clients, and clients that say nothing."""
+"""Tests many clients, too many clients, and clients that send nothing."""
 
 import contextlib
 import subprocess
@@ -33,7 +33,7 @@ def is_served(client: RawClient) -> bool:
 
 
 class _Crowd:
-    """Ends a crowd on the way out."""
+    """Ends a crowd at the end of the block."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -46,7 +46,7 @@ def test_ten_thousand_connections(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     if crowd.room() < CROWD:
-        pytest.skip(f"a process may have only {crowd.room()} connections here")
+        pytest.skip(f"a process can open only {crowd.room()} connections here")
     with BrokerSubprocess(tmp_path) as broker:
         before = broker.memory_bytes()
         clients = crowd.start(broker.address, CROWD)
@@ -61,7 +61,7 @@ def test_ten_thousand_connections(
 
 
 def test_out_of_descriptors(tmp_path: Path) -> None:
-    """Connections never take what the logs need; whoever comes later is served once one leaves."""
+    """Connections never use the descriptors of logs; a late client is served once one leaves."""
     with BrokerSubprocess(tmp_path, descriptors=400) as broker:
         clients = crowd.start(broker.address, 300)
         with contextlib.closing(_Crowd(clients)):
@@ -73,7 +73,7 @@ def test_out_of_descriptors(tmp_path: Path) -> None:
             eventually(lambda: is_served(client))
 
 
-def test_a_low_limit_serves_clients_and_is_told(tmp_path: Path) -> None:
+def test_a_low_limit_serves_clients_and_is_reported(tmp_path: Path) -> None:
     with BrokerSubprocess(tmp_path, descriptors=256) as broker:
         event = "few files may be open; raise the limit of the process (ulimit -n)"
         (line,) = broker.log_lines(event)
@@ -93,7 +93,7 @@ def test_a_low_limit_serves_clients_and_is_told(tmp_path: Path) -> None:
     ("flush", "count", "clean"), [("ack", 320, False), ("interval", 500, True)]
 )
 def test_more_segments_than_files(tmp_path: Path, flush: str, count: int, *, clean: bool) -> None:
-    """Each batch begins a segment of its own: they are opened when they are read."""
+    """Each batch begins a new segment: segments are opened when they are read."""
     config = {"segment.bytes": "1024", "flush": flush}
     with BrokerSubprocess(tmp_path, descriptors=300) as broker:
         create_topic(broker.bootstrap, TOPIC, 1, config)

@@ -1,4 +1,4 @@
-"""Large groups whose members leave, crash and return, held to their own logs.
+"""Large groups whose members leave, crash and return, checked by their own logs.
 
 The rules, and what a log can prove, are in `tests/support/members/membership.py`.
 """
@@ -33,7 +33,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where groups are tried: brokers of ours, or the one that is named."""
+    """The brokers of the groups: our own, or the configured one."""
     named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
     if named:
         yield named
@@ -49,7 +49,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def jvm() -> list[str]:
-    """Return the command that hosts members on Apache Kafka's own client."""
+    """Return the command that runs members on Apache Kafka's own client."""
     try:
         jars = fetch_jars(JAVA / "pom.xml", ROOT / "build" / "java")
     except MissingToolError as error:

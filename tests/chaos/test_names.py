@@ -1,4 +1,4 @@
-"""Names that try to leave the data folder, through every API that takes one."""
+"""Tests names that try to leave the data folder, through every API that takes one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,10 +17,13 @@ from barnabas.protocol.messages import (
     alter_partition_reassignments,
     alter_replica_log_dirs,
     consumer_group_heartbeat,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_configs,
     describe_log_dirs,
     describe_producers,
@@ -63,7 +66,7 @@ NAMES = [
     "x" * 30_000,
 ]
 LEAVE_OUT = {"DescribeLogDirs", "ListPartitionReassignments"}
-"""Those that say nothing of what they do not know."""
+"""APIs that report no error for unknown names."""
 
 NAMELESS = {
     "DescribeQuorum",
@@ -90,8 +93,18 @@ NAMELESS = {
     "DescribeTransactions",
     "ListTransactions",
     "ListConfigResources",
+    "DescribeClientQuotas",
+    "AlterClientQuotas",
+    "DescribeUserScramCredentials",
+    "AlterUserScramCredentials",
+    "CreateDelegationToken",
+    "DescribeDelegationToken",
+    "ExpireDelegationToken",
+    "RenewDelegationToken",
+    "GetTelemetrySubscriptions",
+    "PushTelemetry",
 }
-"""Served now or one day, without the name of a topic in the request."""
+"""Served now or in future, without the name of a topic in the request."""
 TOPIC = 2
 Build = Callable[[str], Message]
 
@@ -119,6 +132,49 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
                 create_topics.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
             ],
             timeout_ms=1000,
+        ),
+    ),
+    "DescribeAcls": (
+        ApiKey.DESCRIBE_ACLS,
+        3,
+        lambda name: describe_acls.DescribeAclsRequest(
+            resource_type_filter=TOPIC,
+            resource_name_filter=name,
+            pattern_type_filter=3,
+            operation=1,
+            permission_type=1,
+        ),
+    ),
+    "CreateAcls": (
+        ApiKey.CREATE_ACLS,
+        3,
+        lambda name: create_acls.CreateAclsRequest(
+            creations=[
+                create_acls.AclCreation(
+                    resource_type=TOPIC,
+                    resource_name=name,
+                    resource_pattern_type=3,
+                    principal="User:alice",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                )
+            ]
+        ),
+    ),
+    "DeleteAcls": (
+        ApiKey.DELETE_ACLS,
+        3,
+        lambda name: delete_acls.DeleteAclsRequest(
+            filters=[
+                delete_acls.DeleteAclsFilter(
+                    resource_type_filter=TOPIC,
+                    resource_name_filter=name,
+                    pattern_type_filter=3,
+                    operation=1,
+                    permission_type=1,
+                )
+            ]
         ),
     ),
     "DeleteTopics": (
@@ -367,7 +423,7 @@ def files(broker: BrokerSubprocess) -> set[Path]:
 
 
 def error_codes(answer: Any) -> set[int]:
-    """Return every error code that a message and its parts hold."""
+    """Return every error code in a message and its parts."""
     found = set()
     for name in getattr(answer, "__slots__", ()):
         value = getattr(answer, name)
@@ -394,4 +450,4 @@ def test_no_name_leaves_the_folder(broker: BrokerSubprocess, api: str) -> None:
 
 def test_every_api_that_takes_a_name_is_here() -> None:
     unlisted = {APIS[key].name for key in SERVED} - NAMELESS - set(REQUESTS)
-    assert not unlisted, "list them here, with a request where they take the name of a topic"
+    assert not unlisted, "list them here, with a request if they take the name of a topic"

@@ -1,4 +1,4 @@
-"""Signals, and starts that cannot succeed: each ends with one sentence and an exit code."""
+"""Tests signals, and starts that fail: each ends with one sentence and an exit code."""
 
 import signal
 import socket
@@ -26,7 +26,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerSubprocess]:
 
 
 def sentence_of(broker: BrokerSubprocess, code: int) -> str:
-    """Start a broker that cannot start; return the one line that it leaves."""
+    """Start a broker that cannot start; return the one line that it prints."""
     try:
         with pytest.raises(BrokerFailedError):
             broker.start()
@@ -57,7 +57,7 @@ def test_a_clean_stop_leaves_nothing_to_check(broker: BrokerSubprocess, idempote
         load.wait_for(1000)
         load.finish()
     broker.restart()
-    assert bytes_read(broker) > idle + 10_000_000  # a crash has everything checked
+    assert bytes_read(broker) > idle + 10_000_000  # a crash makes the next start check everything
     assert broker.terminate() == 0
     assert (broker.data / ".clean-shutdown").exists()
     assert [line["event"] for line in broker.log_lines()][-2:] == ["stopping", "stopped"]
@@ -90,7 +90,7 @@ def test_sighup_is_ignored(broker: BrokerSubprocess) -> None:
     assert broker.terminate() == 0
 
 
-def test_a_paused_broker_goes_on_where_it_was(broker: BrokerSubprocess) -> None:
+def test_a_paused_broker_continues_where_it_was(broker: BrokerSubprocess) -> None:
     create_topic(broker.bootstrap, "paused", 1)
     with Load(broker.bootstrap, "paused", 1) as load:
         load.wait_for(100)
@@ -184,7 +184,7 @@ def test_damaged_metadata_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_how_long_a_start_takes(broker: BrokerSubprocess) -> None:
-    """Not a benchmark: a bound so wide that only a mistake, such as a heavy import, breaks it."""
+    """This is not a benchmark: only a mistake such as a heavy import exceeds the wide limit."""
     began = time.monotonic()
     broker.restart()
     assert time.monotonic() - began < 5

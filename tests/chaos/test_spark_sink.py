@@ -1,4 +1,4 @@
-"""A stream whose driver, workers and broker are killed again and again writes each row once."""
+"""A stream whose driver, workers and broker are killed repeatedly writes each row once."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ query.awaitTermination()
 
 
 class Driver:
-    """The process of a stream, with all that it starts."""
+    """The process of a stream, with all of its child processes."""
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         self._log = (folder / "driver.log").open("ab")
@@ -79,7 +79,7 @@ class Driver:
         self.process.wait()
 
     def kill_a_worker(self, rng: Random) -> None:
-        """Kill one Python worker: what a task runs in."""
+        """Kill one Python worker, in which a task runs."""
         listed = subprocess.run(
             ["pgrep", "-s", str(self.process.pid), "-f", "pyspark.daemon"],
             capture_output=True,
@@ -91,7 +91,7 @@ class Driver:
         os.kill(rng.choice(workers), signal.SIGKILL)
 
     def close(self) -> None:
-        """End what still runs, and let go of its output."""
+        """Kill the remaining processes, and close their output."""
         if self.process.poll() is None:
             self.kill()
         assert self.process.stdout is not None
@@ -100,7 +100,7 @@ class Driver:
 
 
 @pytest.mark.timeout(1800)
-def test_every_row_once_whatever_is_killed(
+def test_every_row_once_with_any_kills(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     rng = Random(4)

@@ -1,4 +1,4 @@
-"""Files and folders that are not the broker's, among those that are: it starts and serves."""
+"""Tests unknown files and folders among the broker's: it starts and serves."""
 
 from pathlib import Path
 

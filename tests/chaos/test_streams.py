@@ -1,7 +1,7 @@
-"""A Kafka Streams application counts every record once: killed ten times, or its brokers were.
+"""A Kafka Streams application counts every record once while it or its brokers are killed.
 
-`java/WindowedCount.java` is a plain application: `exactly_once_v2`, a topic to repartition, a
-store with its changelog. CHAOS_BOOTSTRAP lets another broker be looked at (see
+`java/WindowedCount.java` is a plain application: `exactly_once_v2`, a repartition topic, a store
+with its changelog. CHAOS_BOOTSTRAP selects another broker (see
 `tests.support.loads.exactly_once_processes`).
 """
 
@@ -41,7 +41,7 @@ SETTINGS = {
     "num.stream.threads": "2",
     # Without a cache each record writes its count, so that a gap or a repeat can be seen.
     "statestore.cache.max.bytes": "0",
-    # What a killed process held is given to the next one sooner.
+    # The next process gets the partitions of a killed one sooner.
     "consumer.session.timeout.ms": "6000",
     "consumer.heartbeat.interval.ms": "1000",
     "producer.transaction.timeout.ms": "5000",
@@ -74,7 +74,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 class Scene:
-    """An application between a feed and a reader, and what is done to it."""
+    """An application between a feed and a reader, and its faults."""
 
     def __init__(self, cluster: Cluster, stack: ExitStack, classpath: str, folder: Path) -> None:
         name = f"streams-{uuid4().hex[:8]}"
@@ -93,7 +93,7 @@ class Scene:
         self.application = stack.enter_context(Client("streams", self._command))
 
     def _command(self, life: int) -> list[str]:
-        """Every second life finds the state of the one before it; the others begin anew."""
+        """Every second life finds the state of the one before it; the others start without."""
         given = {
             **SETTINGS,
             "application.id": self._name,
@@ -106,7 +106,7 @@ class Scene:
         return ["java", *JVM, "-cp", self._classpath, "WindowedCount", *arguments]
 
     def kill(self, *, broker: bool) -> None:
-        """Kill the application under load, and the broker with it where that may be done."""
+        """Kill the application under load, and the broker with it if the test may do that."""
         self.reader.wait_for(self._rng.randrange(100, 800))
         self.application.kill()
         self.kills["client"] += 1
@@ -115,7 +115,7 @@ class Scene:
         self.application.start()
 
     def kill_broker(self) -> None:
-        """Kill a broker under an application that goes on, where that may be done."""
+        """Kill a broker under a running application, if the test may do that."""
         self.reader.wait_for(self._rng.randrange(100, 800))
         self._restart_broker()
 
@@ -125,14 +125,14 @@ class Scene:
             self.kills["broker"] += 1
 
     def finish(self) -> None:
-        """Stop the feed, let everything through, stop the application."""
+        """Stop the feed, wait until everything is counted, stop the application."""
         self.reader.wait_for(100)
         self.feed.finish()
         self.reader.wait_for_all(self.feed.count)
         self.application.terminate()
 
     def check(self) -> int:
-        """Hold every count that was written against the input; return how many windows."""
+        """Compare every written count with the input; return the number of windows."""
         bootstrap = self._cluster.bootstrap
         fed = read_all(bootstrap, self.source, PARTITIONS)
         assert violations(self.feed.sent(), fed) == []
@@ -161,7 +161,7 @@ def test_a_streams_application_counts_exactly(
             scene.kill(broker=number in both)
         scene.finish()
         windows = scene.check()
-    tell(scene, windows, began, record_property)
+    record_figures(scene, windows, began, record_property)
 
 
 @pytest.mark.timeout(300 + 60 * BROKER_KILLS)
@@ -172,7 +172,7 @@ def test_a_streams_application_survives_its_brokers(
     record_property: Callable[[str, object], None],
 ) -> None:
     if cluster.restart is None:
-        pytest.skip("these brokers are not ours to kill")
+        pytest.skip("the test may not kill these brokers")
     began = time.monotonic()
     with ExitStack() as stack:
         scene = Scene(cluster, stack, classpath, tmp_path)
@@ -181,10 +181,10 @@ def test_a_streams_application_survives_its_brokers(
         scene.finish()
         windows = scene.check()
         assert scene.application.lives == 1
-    tell(scene, windows, began, record_property)
+    record_figures(scene, windows, began, record_property)
 
 
-def tell(
+def record_figures(
     scene: Scene, windows: int, began: float, record_property: Callable[[str, object], None]
 ) -> None:
     """Record how much was checked."""

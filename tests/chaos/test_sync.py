@@ -1,4 +1,4 @@
-"""Disks that fail or lose power: what was acknowledged under flush=ack is there, or we stop."""
+"""Disks that fail or lose power: records acknowledged under flush=ack stay, or the broker stops."""
 
 import os
 import shutil
@@ -148,7 +148,7 @@ def test_a_power_cut_loses_nothing_that_was_acknowledged(
             for _ in range(CUTS):
                 load.wait_for(rng.randrange(300, 1500))
                 if rng.random() < 0.5:
-                    broker.restart()  # what it acknowledges to retries must be safe, too
+                    broker.restart()  # what it acknowledges to retries must be durable, too
                     load.wait_for(1)
                 disk.cut_power()
                 broker.kill()
@@ -165,7 +165,7 @@ def test_a_power_cut_loses_nothing_that_was_acknowledged(
 
 
 def test_the_power_cut_is_a_real_one(disk: PowerCutDisk) -> None:
-    """Under flush=interval the same cut takes acknowledged records: the test above can fail."""
+    """Under flush=interval the same cut loses acknowledged records: so the test above can fail."""
     settings = {"storage.flush": "interval", "storage.fsync_interval": "1h"}
     with BrokerSubprocess(disk.folder / "data", settings=settings) as broker:
         create_topic(broker.bootstrap, TOPIC, 1)

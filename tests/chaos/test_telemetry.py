@@ -1,11 +1,11 @@
-"""Exactly once: driver, JVM, workers and broker are killed in mid-stream, and no table shows it.
+"""Exactly once: driver, JVM, workers and broker are killed mid-stream without effect on tables.
 
-A fleet is simulated, dirt and faults included, while `barnabas telemetry run` turns it into tables
-and alerts, and something is killed again and again. Afterwards a second broker gets a copy of the
-topic, and a pipeline that nobody disturbs runs over it. Both must come to the same.
+A simulated fleet, with dirt and faults, feeds `barnabas telemetry run`, which writes tables and
+alerts, and processes are killed repeatedly. Afterwards a second broker gets a copy of the topic,
+and an undisturbed pipeline processes it. Both must have the same result.
 
-Batches differ between the two, so the test keeps to what must not depend on them: nothing is near
-the watermark (settings below), and the first batch holds no dirt, as it has no watermark yet.
+Batches differ between the two, so the test compares only what must not depend on them: nothing is
+near the watermark (settings below), and the first batch has no dirt, as it has no watermark yet.
 """
 
 import os
@@ -41,7 +41,7 @@ SPEED = 5
 CLEAN_S = 300
 FLEET_S = 4 * 3600
 MESSAGES_A_BATCH = 1000
-"""125 s of the fleet: less than the watermark's distance, so that no batch outruns it."""
+"""125 s of the fleet: less than the watermark's delay, so that no batch passes it."""
 SETTINGS = "late_after_s: 300\n"
 MOMENTS = (
     "bronze",
@@ -60,7 +60,7 @@ MOMENTS = (
     "_checkpoints/gold_10s/commits",
     "_checkpoints/findings/offsets",
 )
-"""A file that appears in one of these folders marks a point within a batch of some job."""
+"""A new file in one of these folders marks a point within a batch of some job."""
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="needs Java")
@@ -100,7 +100,7 @@ def test_kills_in_mid_stream_leave_no_trace(
 
 
 def _disturbed(broker: BrokerSubprocess, pipeline: Pipeline) -> None:
-    """Run the pipeline on a stream, kill by kill, and stop it in peace."""
+    """Run the pipeline on a stream with kills, and stop it without."""
     rng = random.Random(SEED)
     start_ms = time.time_ns() // 1_000_000 - (FLEET_S + 2 * CLEAN_S) * 1000
     _send_clean(broker.bootstrap, start_ms)
@@ -116,7 +116,7 @@ def _disturbed(broker: BrokerSubprocess, pipeline: Pipeline) -> None:
 
 
 def _wait_for_a_moment(pipeline: Pipeline, rng: random.Random) -> None:
-    """Wait until silver has completed a batch since the last kill, and some job is amid one."""
+    """Wait until silver has completed a batch since the last kill, and some job is within one."""
     notes = _files(pipeline.lake / "_batches" / "silver")
     pipeline.wait_for(lambda: _files(pipeline.lake / "_batches" / "silver") > notes)
     folder = pipeline.lake / rng.choice(MOMENTS)
@@ -165,7 +165,7 @@ def _send_clean(bootstrap: str, start_ms: int) -> None:
 
 @contextmanager
 def _fleet(bootstrap: str, start_ms: int) -> Iterator[None]:
-    """Produce until the block ends; what the broker has by then is the input."""
+    """Produce until the block ends; the broker's records are then the input."""
     more = ["--duration", f"{FLEET_S}s", "--speed", str(SPEED), "--dirt", "0.02"]
     command = _simulate(bootstrap, start_ms, *more, "--fault-share", "0.6", "--seed", str(SEED))
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -189,7 +189,7 @@ Sent = list[tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ..
 
 
 def _committed(bootstrap: str, topic: str) -> Sent:
-    """Return all committed records of a topic, a partition after the other."""
+    """Return all committed records of a topic, partition by partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -207,7 +207,7 @@ def _committed(bootstrap: str, topic: str) -> Sent:
         ended = 0
         while ended < len(partitions):
             message = consumer.poll(30)
-            assert message is not None, f"{topic} has no end"
+            assert message is not None, f"{topic} was not read to its end"
             if message.error() is not None:
                 ended += 1
             else:
@@ -219,7 +219,7 @@ def _committed(bootstrap: str, topic: str) -> Sent:
 
 
 def _letters(sent: Sent) -> Counter[object]:
-    """Return dead letters by where they were and why; the time and the watermark differ."""
+    """Return dead letters by position and reason; the time and the watermark differ."""
     names = ("dlq.topic", "dlq.partition", "dlq.offset", "dlq.reason")
     return Counter((key, value, *(dict(headers)[n] for n in names)) for key, value, headers in sent)
 
@@ -229,7 +229,7 @@ def _records(sent: Sent) -> Counter[object]:
 
 
 def _last(sent: Sent) -> Counter[object]:
-    """Return the last state of each GPU: how many there were on the way depends on batches."""
+    """Return the last state of each GPU: intermediate states depend on batches."""
     return Counter({key: value for key, value, _ in sent}.items())
 
 
@@ -243,7 +243,7 @@ T = TypeVar("T")
 
 
 def _difference(found: Counter[T], expected: Counter[T]) -> dict[str, list[T]]:
-    """Return a few of what is lost and of what is too much."""
+    """Return some of the missing and of the unexpected rows."""
     lost, extra = list((expected - found).elements()), list((found - expected).elements())
     counts = {"lost": lost, "extra": extra}
     return {f"{name} {len(rows)}": rows[:3] for name, rows in counts.items() if rows}

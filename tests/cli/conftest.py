@@ -1,4 +1,4 @@
-"""A broker to try clients against: ours, or the one BARNABAS_TEST_BOOTSTRAP names."""
+"""Fixtures: a broker for client tests, our own or the one in BARNABAS_TEST_BOOTSTRAP."""
 
 import os
 import subprocess
@@ -26,8 +26,8 @@ from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.wire.addresses import split_address
-from barnabas.wire.failures import LinkError
 from barnabas.wire.link import Link
+from barnabas.wire.wire_failures import LinkError
 
 REQUEST_TIMEOUT_S = 30.0
 GROUP_REQUESTS = (
@@ -53,7 +53,7 @@ Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 @pytest.fixture(scope="session")
 def bootstrap() -> Iterator[str]:
-    """The address of a broker; another Kafka's where the environment names one."""
+    """The address of the broker; that of another Kafka if the environment names one."""
     named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
     if named:
         yield named
@@ -82,13 +82,13 @@ def topic(admin: AdminClient) -> str:
 
 @pytest.fixture(scope="session")
 def group_support(bootstrap: str) -> None:
-    """Skip where the broker has no group coordinator."""
+    """Skip if the broker has no group coordinator."""
     require_apis(bootstrap, "consumer groups", GROUP_REQUESTS)
 
 
 @pytest.fixture(scope="session")
 def txn_support(bootstrap: str) -> None:
-    """Skip where the broker has no transaction coordinator."""
+    """Skip if the broker has no transaction coordinator."""
     require_apis(bootstrap, "transactions", TRANSACTION_REQUESTS)
 
 
@@ -111,7 +111,7 @@ def group(group_support: None) -> str:
 
 @pytest.fixture
 def telemetry(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `barnabas telemetry` in a folder of its own, and checks how it ends."""
+    """Runs `barnabas telemetry` in a new folder, and checks how it ends."""
 
     def command(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(

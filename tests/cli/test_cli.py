@@ -1,4 +1,4 @@
-"""The commands, as a user types them, against a broker."""
+"""Tests the commands, as a user types them, against a broker."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Producer and consumer, blocking and asyncio, against a broker."""
+"""Tests producer and consumer, blocking and asyncio, against a broker."""
 
 import asyncio
 import threading
@@ -264,7 +264,9 @@ def test_polls_that_are_cancelled_anywhere_hand_out_each_message_once(
 
 
 async def cancelled(rng: Random, work: Coroutine[None, None, T]) -> T | None:
-    """Cancel a call after some turns of the loop, or after some time; None where it had no end."""
+    """Cancel a call after some turns of the loop, or after some time; None if it was not done by
+    then.
+    """
     task = asyncio.ensure_future(work)
     if rng.random() < 0.5:
         for _ in range(rng.randrange(4)):
@@ -278,7 +280,7 @@ async def cancelled(rng: Random, work: Coroutine[None, None, T]) -> T | None:
         return None
 
 
-def test_iteration_goes_on_after_a_cancelled_wait(bootstrap: str, topic: str) -> None:
+def test_iteration_continues_after_a_cancelled_wait(bootstrap: str, topic: str) -> None:
     async def dialogue() -> None:
         async with AsyncConsumer(bootstrap) as consumer, AsyncProducer(bootstrap) as producer:
             await consumer.assign([TopicPartition(topic, 0)])

@@ -1,4 +1,4 @@
-"""Callbacks that raise, wait or close, Ctrl-C, and clients that two threads or tasks use."""
+"""Tests callbacks that raise, wait or close, Ctrl-C, and clients shared by threads or tasks."""
 
 import asyncio
 import signal
@@ -72,7 +72,7 @@ def test_what_callbacks_raise_does_not_give_up_records(
 
 @pytest.fixture
 def ctrl_c() -> Iterator[Callable[[], None]]:
-    """What the terminal does: the main thread gets SIGINT, which raises KeyboardInterrupt in it."""
+    """Act as the terminal: the main thread gets SIGINT, which raises KeyboardInterrupt in it."""
     main = threading.main_thread().ident
     assert main is not None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -132,7 +132,7 @@ def test_ctrl_c_during_close_gives_up_at_once(ctrl_c: Callable[[], None]) -> Non
 
 
 @pytest.mark.parametrize("call", ["flush", "send", "send_batch"])
-def test_a_callback_that_would_wait_for_itself_is_told(
+def test_a_callback_that_would_wait_for_itself_gets_an_error(
     bootstrap: str, topic: str, call: str
 ) -> None:
     raised: Future[None] = Future()
@@ -165,7 +165,7 @@ def test_a_callback_may_send_more_than_the_queue_holds(bootstrap: str, topic: st
     assert all(each.result(PATIENCE_S).topic == topic for each in more)
 
 
-def test_a_second_thread_that_polls_is_told(bootstrap: str, topic: str) -> None:
+def test_a_second_thread_that_polls_gets_an_error(bootstrap: str, topic: str) -> None:
     with Consumer(bootstrap) as consumer, ThreadPoolExecutor(1) as threads:
         consumer.assign([TopicPartition(topic, 0)])
         waiting = threads.submit(consumer.poll)
@@ -279,7 +279,7 @@ def test_assign_drops_what_was_read_ahead_of_other_partitions(bootstrap: str, to
         assert consumer.poll(SHORT_S) is None
 
 
-def test_a_second_task_that_polls_is_told_and_a_close_ends_an_iteration(
+def test_a_second_task_that_polls_gets_an_error_and_a_close_ends_an_iteration(
     bootstrap: str, topic: str
 ) -> None:
     async def iterate(consumer: AsyncConsumer) -> int:

@@ -1,4 +1,4 @@
-"""What a producer promised ends with it: no future is left open after `close`."""
+"""Tests that `close` completes every future of a producer."""
 
 import asyncio
 import socket
@@ -37,7 +37,7 @@ def test_futures_end_when_a_producer_is_closed_without_a_broker(unreachable: str
     assert 'topic "orders"' in str(failure(futures[0]))
 
 
-def test_a_thread_that_waits_for_a_record_hears_of_a_close_on_another_one(
+def test_a_close_ends_a_thread_that_waits_for_a_record(
     unreachable: str,
 ) -> None:
     producer = Producer(unreachable)
@@ -50,7 +50,7 @@ def test_a_thread_that_waits_for_a_record_hears_of_a_close_on_another_one(
         assert all(isinstance(each.exception(PATIENCE_S), NotDeliveredError) for each in waiting)
 
 
-def test_a_thread_that_waits_for_room_hears_of_a_close(unreachable: str) -> None:
+def test_a_close_ends_a_thread_that_waits_for_room(unreachable: str) -> None:
     producer = Producer(unreachable, settings=SMALL_QUEUE)
     futures = [producer.send_async("orders", "v") for _ in range(10)]
     with ThreadPoolExecutor(1) as threads:
@@ -93,7 +93,7 @@ def test_closes_on_several_threads_all_wait_for_the_end(unreachable: str) -> Non
     futures = [producer.send_async("orders", f"{each}") for each in range(100)]
 
     def close() -> tuple[bool, bool]:
-        """Tell whether it raised, and whether everything was decided then."""
+        """Return whether it raised, and whether all futures were done then."""
         try:
             producer.close(SHORT_S)
         except NotDeliveredError:
@@ -124,7 +124,7 @@ def test_a_callback_may_close_the_producer(unreachable: str) -> None:
 
 def test_a_callback_that_raises_does_not_stop_the_others(unreachable: str) -> None:
     def leave(_: Future[SendResult]) -> None:
-        raise SystemExit  # which `Future` lets through to its thread
+        raise SystemExit  # which `Future` passes to its thread
 
     producer = Producer(unreachable, settings={"message.timeout.ms": 50})
     assert isinstance(failure(producer.send_async("orders", "v", leave)), NotDeliveredError)
@@ -150,7 +150,7 @@ def test_async_futures_end_when_a_producer_is_closed_without_a_broker(unreachabl
     asyncio.run(asyncio.wait_for(dialogue(), PATIENCE_S))
 
 
-def test_an_async_sender_that_waits_for_room_hears_of_a_close(unreachable: str) -> None:
+def test_a_close_ends_an_async_sender_that_waits_for_room(unreachable: str) -> None:
     async def dialogue() -> None:
         producer = AsyncProducer(unreachable, settings=SMALL_QUEUE)
         futures = [await producer.send_async("orders", "v") for _ in range(10)]

@@ -1,4 +1,4 @@
-"""Mistakes of callers: each is told at once, as a `ClientError` that says what to write."""
+"""Tests mistakes of callers: each raises a `ClientError` at once that says how to fix it."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Offsets that a log does not have: the consumer says so, or goes where it was told to go."""
+"""Tests offsets that a log does not have: the consumer raises, or resets as configured."""
 
 import asyncio
 from itertools import islice
@@ -50,7 +50,7 @@ def offset_of(consumer: Consumer) -> int:
 def until_refused_after(
     consumer: Consumer, count: int
 ) -> tuple[list[tuple[int, int]], set[tuple[TopicPartition, int]]]:
-    """Read until an offset is out of range after so many messages; return both."""
+    """Read until an offset is out of range, after so many messages; return both."""
     read: list[tuple[int, int]] = []
     refused: set[tuple[TopicPartition, int]] = set()
     while True:
@@ -82,7 +82,7 @@ def test_a_seek_past_the_end_is_an_error_until_the_next_seek(
 def next_offset(consumer: Consumer, producer: Producer, place: TopicPartition) -> int:
     """Produce until the consumer reads a record, and return its offset.
 
-    The consumer looks for the end by itself, so the first records may be before it.
+    The consumer finds the end by itself, so the first records may be before it.
     """
     for _ in range(100):
         producer.send(place.topic, "one more", partition=0)
@@ -128,7 +128,7 @@ def test_an_async_consumer_says_it_too(bootstrap: str, place: TopicPartition) ->
 
 
 @pytest.mark.parametrize("settings", PROTOCOLS)
-def test_a_group_whose_records_were_deleted_hears_of_it_and_seeks(
+def test_a_group_whose_records_were_deleted_gets_an_error_and_seeks(
     bootstrap: str, admin: AdminClient, place: TopicPartition, group: str, settings: Any
 ) -> None:
     other = TopicPartition(place.topic, 1)

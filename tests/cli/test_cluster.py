@@ -1,6 +1,6 @@
-"""`barnabas cluster` and `barnabas partition`, as an operator types them, on real processes.
+"""Tests `barnabas cluster` and `barnabas partition`, as an operator types them.
 
-Runs by itself once brokers answer DescribeQuorum; until then there is no cluster to start.
+The brokers are real processes.
 """
 
 import json
@@ -20,7 +20,7 @@ from barnabas.testing.waiting import eventually
 
 PATIENCE_S = 120.0
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "BARNABAS_BROKERS"}
-"""How many brokers other tests are to have is no setting of a broker, which would refuse it."""
+"""The number of brokers for other tests is not a broker setting, and a broker would refuse it."""
 
 pytestmark = [
     pytest.mark.compat,
@@ -46,7 +46,7 @@ def barnabas(*words: str, stdin: bytes = b"", code: int = 0) -> bytes:
 
 
 class Foreground:
-    """A command that says one line of JSON when it is ready, and runs until it is stopped."""
+    """A command that prints one line of JSON when it is ready, and runs until it is stopped."""
 
     def __init__(self, *words: str) -> None:
         self.process = subprocess.Popen(
@@ -64,10 +64,10 @@ class Foreground:
         self.said: dict[str, Any] = json.loads(line)
 
     def stop(self) -> tuple[int, str]:
-        """Stop it; return the exit code, and what it has complained of."""
+        """Stop it; return the exit code and its errors."""
         self.process.send_signal(signal.SIGTERM)
         rest, said = self.process.communicate(timeout=PATIENCE_S)
-        assert rest == b"", "one line was promised"
+        assert rest == b"", "one line was expected"
         return self.process.returncode, said.decode()
 
     def __enter__(self) -> Self:
@@ -81,7 +81,7 @@ class Foreground:
 
 
 class Cluster(Foreground):
-    """`barnabas cluster up`, and commands against it."""
+    """`barnabas cluster up`, and commands for that cluster."""
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.folder = folder
@@ -160,7 +160,7 @@ def test_a_new_cluster_needs_no_upgrade(cluster: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_a_dead_broker_is_reported_and_the_next_start_goes_on(tmp_path: Path) -> None:
+def test_a_dead_broker_is_reported_and_the_next_start_continues(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     with Cluster(folder, "--brokers", "3") as cluster:
         cluster.run("topic", "create", "orders", "--partitions", "3")
@@ -233,7 +233,7 @@ def test_a_broker_that_joins_can_vote_and_a_voter_can_leave(cluster: Cluster) ->
 
 
 @pytest.mark.slow
-def test_topics_go_where_they_are_told(cluster: Cluster, tmp_path: Path) -> None:
+def test_topics_go_where_the_caller_says(cluster: Cluster, tmp_path: Path) -> None:
     words = ("topic", "create", "orders", "--partitions", "3", "--replication-factor", "1")
     cluster.run(*words)
     sent = cluster.send("orders", 300)
@@ -256,7 +256,7 @@ def test_topics_go_where_they_are_told(cluster: Cluster, tmp_path: Path) -> None
     cluster.run("partition", "elect")
 
 
-def test_what_cannot_be_moved_is_said(cluster: Cluster) -> None:
+def test_what_cannot_be_moved_is_reported(cluster: Cluster) -> None:
     cluster.run("topic", "create", "orders", "--partitions", "1")
 
     def complaint(*words: str) -> str:

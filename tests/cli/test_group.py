@@ -1,4 +1,4 @@
-"""`barnabas group`, as a user types it, against a broker."""
+"""Tests `barnabas group`, as a user types it, against a broker."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def read_json(done: subprocess.CompletedProcess[bytes]) -> Any:
 
 @pytest.fixture
 def filled(topic: str, bootstrap: str) -> str:
-    """A topic whose partitions hold ten records each, one hour old and older by the second."""
+    """A topic whose partitions have ten records each, one hour old and a second apart."""
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     now_ms = time.time_ns() // 1_000_000
     for number in range(RECORDS):
@@ -47,7 +47,7 @@ def filled(topic: str, bootstrap: str) -> str:
 
 @pytest.fixture
 def place(admin: AdminClient) -> Place:
-    """Puts a group to an offset of some partitions."""
+    """Sets the offsets of a group for some partitions."""
 
     def put(group: str, topic: str, offset: int, partitions: Sequence[int] = (0, 1)) -> None:
         wanted = [TopicPartition(topic, each, offset) for each in partitions]
@@ -60,7 +60,7 @@ def place(admin: AdminClient) -> Place:
 
 @pytest.fixture
 def committed(admin: AdminClient) -> Committed:
-    """Tells where a group is in a topic."""
+    """Returns the offsets of a group for a topic."""
 
     def ask(group: str, topic: str) -> dict[int, int]:
         request = [ConsumerGroupTopicPartitions(group)]
@@ -87,7 +87,7 @@ def member(bootstrap: str, group: str, topic: str) -> Iterator[Consumer]:
     deadline_s = time.monotonic() + PATIENCE_S
     try:
         while not consumer.assignment():
-            assert time.monotonic() < deadline_s, "the group dealt out nothing"
+            assert time.monotonic() < deadline_s, "the group assigned no partitions"
             consumer.poll(0.1)
         yield consumer
     finally:
@@ -153,7 +153,7 @@ def test_a_record_that_is_gone_has_no_age(
     assert there["lag_seconds"] >= HOUR_S
 
 
-def test_describe_shows_who_reads_what(
+def test_describe_shows_the_partitions_of_each_member(
     run: Run, filled: str, group: str, bootstrap: str, place: Place
 ) -> None:
     place(group, filled, 3, [0])
@@ -294,7 +294,7 @@ def test_commits_of_a_topic_in_use_stay(
         (["--all-topics", "--to-latest"], "has committed nothing"),
     ],
 )
-def test_what_cannot_be_is_said(
+def test_what_cannot_be_is_reported(
     run: Run, topic: str, group: str, words: list[str], sentence: str
 ) -> None:
     done = run("group", "reset", group, *(word.format(topic) for word in words), code=1)
@@ -369,7 +369,7 @@ def test_watch_on_a_terminal_leaves_it_as_it_was(
 
 
 def read_all(descriptor: int) -> bytes:
-    """Read what a terminal gets until its program ends, which Linux reports as an error."""
+    """Read a terminal's output until its program ends, which Linux reports as an error."""
     parts = []
     try:
         while part := os.read(descriptor, 65536):

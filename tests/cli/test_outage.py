@@ -1,4 +1,4 @@
-"""Outages as an operator sees them, and what is left of them; real processes."""
+"""Tests outages as an operator sees them, and their remains, on real processes."""
 
 import json
 import re
@@ -19,11 +19,11 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 PATIENCE_S = 120.0
 OFFSETS = "__consumer_offsets"
 SETTINGS = {"groups.offsets_partitions": 60}
-"""More than grow at the same time."""
+"""More topics than the controller grows at the same time."""
 
 
 class Operator:
-    """Types commands."""
+    """Runs commands."""
 
     def __init__(self, cluster: ClusterProcesses) -> None:
         self.cluster = cluster
@@ -96,7 +96,7 @@ def test_what_is_first_used_in_an_outage_stands_the_next_one(tmp_path: Path) -> 
         assert operator.read_in_group("orders") == ["c", "d"]
 
 
-def test_repair_mends_topics_that_were_left_with_too_few_replicas(tmp_path: Path) -> None:
+def test_repair_fixes_topics_that_were_left_with_too_few_replicas(tmp_path: Path) -> None:
     with ClusterProcesses(tmp_path, settings=SETTINGS) as cluster:
         operator = Operator(cluster)
         operator.run("topic", "create", "orders", "--partitions", "3")
@@ -133,7 +133,7 @@ def test_a_voter_that_comes_back_with_an_empty_disk_is_named_until_it_votes_agai
         node.start()
         assert node.log_lines("this broker does not vote: it came back with an empty disk")
         named = f"broker {lost} came back with an empty disk and does not vote"
-        # The controller knows it once the broker has asked it for metadata.
+        # The controller knows it once the broker has fetched metadata from it.
         eventually(lambda: named in operator.health(code=None), PATIENCE_S)
         assert "if one more is lost, no controller can be elected" in operator.health()
         votes = operator.json("cluster", "status")["quorum"]["votes"]

@@ -1,4 +1,4 @@
-"""The fixtures as a user sees them: in a run of pytest of its own, with warnings as errors."""
+"""Tests the fixtures as a user sees them: in a separate pytest run, with warnings as errors."""
 
 import subprocess
 import sys
@@ -68,7 +68,7 @@ def test_tests_share_a_cluster(tmp_path: Path) -> None:
     assert "2 passed" in said
 
 
-def test_wrong_settings_are_told(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported(tmp_path: Path) -> None:
     code, said = run(tmp_path, WRONG)
     assert code == pytest.ExitCode.TESTS_FAILED, said
     assert "the marker barnabas takes one dictionary of settings" in said

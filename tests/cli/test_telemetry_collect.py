@@ -1,4 +1,4 @@
-"""`barnabas telemetry collect` and `simulate` against a broker, as a user types them."""
+"""Tests `barnabas telemetry collect` and `simulate`, as a user types them, against a broker."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def topics() -> tuple[str, str]:
 
 @pytest.fixture
 def send(run: Run, topics: Topics) -> Callable[..., Any]:
-    """Runs a command of the group with topics of its own; returns the summary."""
+    """Runs a command of the group with separate topics; returns the summary."""
 
     def command(*words: str) -> Any:
         done = run("telemetry", *words, "--topic", topics[0], "--dlq", topics[1], "--json")
@@ -117,7 +117,7 @@ def test_the_bundled_recording(
     resource = ConfigResource(ResourceType.TOPIC, topics[0])
     configs = admin.describe_configs([resource])[resource].result()
     assert configs["message.timestamp.type"].value == "LogAppendTime"
-    # The broker's clock says that none of it comes from the future.
+    # By the broker's clock, none of the samples is from the future.
     assert times[-1] <= max(each.timestamp()[1] for each in records(topics[0]))
 
 
@@ -155,7 +155,7 @@ def test_bad_rows_go_to_the_dead_letters(
     }
 
 
-def test_exporters_are_scraped_and_one_that_is_down_is_told(
+def test_exporters_are_scraped_and_one_that_is_down_is_reported(
     send: Send, records: Records, topics: Topics, exporter: str
 ) -> None:
     down = "127.0.0.1:1"
@@ -169,7 +169,7 @@ def test_exporters_are_scraped_and_one_that_is_down_is_told(
     }
 
 
-def test_trouble_is_told_as_it_comes(run: Run, topic: str, topics: Topics) -> None:
+def test_trouble_is_reported_as_it_comes(run: Run, topic: str, topics: Topics) -> None:
     words = ["--dcgm", "127.0.0.1:1", "--interval", "50ms", "--rounds", "2", "--topic", topic]
     done = run("telemetry", "collect", *words, "--dlq", topics[1], code=1)
     assert b"Error: No exporter returned a page (http://127.0.0.1:1/metrics: " in done.stderr
@@ -179,7 +179,7 @@ def test_trouble_is_told_as_it_comes(run: Run, topic: str, topics: Topics) -> No
 
 
 @pytest.mark.parametrize("every", ["1ms", "0s"])
-def test_progress_is_told_in_lines_where_stderr_is_no_terminal(
+def test_progress_is_printed_in_lines_if_stderr_is_no_terminal(
     run: Run, topics: Topics, exporter: str, every: str
 ) -> None:
     words = ["--dcgm", exporter, "--interval", "50ms", "--rounds", "8", "--progress", every]
@@ -189,7 +189,7 @@ def test_progress_is_told_in_lines_where_stderr_is_no_terminal(
     assert lines == sorted(lines)
 
 
-def test_a_followed_file_goes_on_until_ctrl_c(
+def test_a_followed_file_continues_until_ctrl_c(
     bootstrap: str, records: Records, topics: Topics, tmp_path: Path
 ) -> None:
     path = tmp_path / "smi.csv"
@@ -220,7 +220,7 @@ def _try(records: Records, topic: str) -> list[Message]:
         return records(topic)
     except KeyError:  # the collector has not created it yet
         return []
-    except KafkaException as refusal:  # or this broker has not heard of it
+    except KafkaException as refusal:  # or this broker does not know it yet
         if refusal.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise
         return []

@@ -1,4 +1,4 @@
-"""`barnabas telemetry dlq`, as a user types it, against a broker."""
+"""Tests `barnabas telemetry dlq`, as a user types it, against a broker."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 
 class Refused:
-    """A DLQ of two partitions, and the topic that its records came from."""
+    """A DLQ of two partitions, and the topic of its records."""
 
     def __init__(self, run: Run, bootstrap: str, dlq: str, origin: str) -> None:
         self.dlq, self.origin = dlq, origin
@@ -49,7 +49,7 @@ class Refused:
         return json.loads(done.stdout)
 
     def sent(self) -> list[Message]:
-        """Everything that was sent back, in order."""
+        """Return all records that were sent back, in order."""
         consumer = Consumer(
             {"bootstrap.servers": self._bootstrap, "group.id": "reader", "log_level": 0}
         )
@@ -136,7 +136,7 @@ def test_one_record_and_force(refused: Refused) -> None:
     assert refused.redrive("--execute")["records"] == 0
 
 
-def test_records_that_cannot_or_should_not_go_back_are_told(refused: Refused, run: Run) -> None:
+def test_records_that_cannot_or_should_not_go_back_are_reported(refused: Refused, run: Run) -> None:
     refused.refuse("late", b"a", topic="")
     refused.refuse("late", b"b", redriven="3")
     plan = refused.redrive()

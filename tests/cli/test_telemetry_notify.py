@@ -1,4 +1,4 @@
-"""`barnabas telemetry notify` and `silence`, as a user types them, against real HTTP servers."""
+"""Tests `barnabas telemetry notify` and `silence`, as a user types them, with HTTP servers."""
 
 import hashlib
 import hmac
@@ -22,7 +22,7 @@ PATIENCE_S = 60.0
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes requests, and answers as it is told: a status, or silence until the test is over."""
+    """Takes requests, and responds with a given status, or not until the test is over."""
 
     daemon_threads = True
 
@@ -32,7 +32,7 @@ class Receiver(ThreadingHTTPServer):
         self.answers: list[int | str] = []
         self.over = threading.Event()
         self.reached = threading.Event()
-        """Set by the first request, whatever its answer."""
+        """Set by the first request, for any response."""
 
     @property
     def url(self) -> str:
@@ -43,7 +43,7 @@ class Receiver(ThreadingHTTPServer):
         return [json.loads(body) for _, _, body in self.requests]
 
     def alerts(self) -> list[tuple[str, str]]:
-        """Return what a webhook was told."""
+        """Return the bodies that a webhook got."""
         return [(a["alert_id"], a["state"]) for body in self.taken for a in body["alerts"]]
 
 
@@ -86,7 +86,7 @@ class Alerts:
         self._run, self._bootstrap, self._topic = run, bootstrap, topic
         self._silences, self._group = f"silences-{topic}", f"notify-{topic}"
 
-    def tell(self, alert_id: str, state: str, **columns: object) -> None:
+    def publish_alert(self, alert_id: str, state: str, **columns: object) -> None:
         known = {
             "alert_id": alert_id,
             "state": state,
@@ -134,28 +134,26 @@ def alerts(run: Run, bootstrap: str, topic: str, group_support: None) -> Alerts:
     return Alerts(run, bootstrap, topic)
 
 
-def test_a_first_start_tells_what_stands_and_a_restart_goes_on(
+def test_a_first_start_sends_active_alerts_and_a_restart_continues(
     alerts: Alerts, receiver: Receiver
 ) -> None:
-    alerts.tell("old", "raised")
-    alerts.tell("old", "cleared")
-    alerts.tell("a", "raised")
+    alerts.publish_alert("old", "raised")
+    alerts.publish_alert("old", "cleared")
+    alerts.publish_alert("a", "raised")
     alerts.notify("--webhook", receiver.url)
     assert receiver.alerts() == [("a", "raised")]
     account, _ = alerts.notify("--webhook", receiver.url)
     assert account["delivered"] == 0
-    alerts.tell("a", "still")
-    alerts.tell("a", "cleared")
+    alerts.publish_alert("a", "still")
+    alerts.publish_alert("a", "cleared")
     alerts.notify("--webhook", receiver.url)
     assert receiver.alerts() == [("a", "raised"), ("a", "still"), ("a", "cleared")]
 
 
-def test_a_webhook_can_check_who_sent_it(
-    alerts: Alerts, receiver: Receiver, tmp_path: Path
-) -> None:
+def test_a_webhook_can_check_the_sender(alerts: Alerts, receiver: Receiver, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("hush\n")
-    alerts.tell("a", "raised")
+    alerts.publish_alert("a", "raised")
     alerts.notify("--webhook", f"{receiver.url}/hook?x=1", "--secret-file", str(secret))
     ((path, headers, body),) = receiver.requests
     signed = f"{headers['X-Barnabas-Timestamp']}.".encode() + body
@@ -169,7 +167,7 @@ def test_an_endpoint_that_fails_and_is_slow_gets_every_alert_in_the_end(
 ) -> None:
     receiver.answers = [503, "slow"]
     for number in range(5):
-        alerts.tell(f"a{number}", "raised", gpu_id=f"GPU-{number}")
+        alerts.publish_alert(f"a{number}", "raised", gpu_id=f"GPU-{number}")
     account, log = alerts.notify("--webhook", receiver.url, "--timeout", "1s")
     assert [name for name, _ in receiver.alerts()] == [f"a{number}" for number in range(5)]
     assert (account["delivered"], account["given_up"]) == (5, 0)
@@ -177,11 +175,11 @@ def test_an_endpoint_that_fails_and_is_slow_gets_every_alert_in_the_end(
     assert "no answer within 1 s" in log
 
 
-def test_an_alert_that_was_on_its_way_at_a_kill_is_told_by_the_next_start(
+def test_an_alert_in_flight_at_a_kill_is_sent_by_the_next_start(
     alerts: Alerts, receiver: Receiver
 ) -> None:
     receiver.answers = ["slow"]
-    alerts.tell("a", "raised")
+    alerts.publish_alert("a", "raised")
     with alerts.start("--webhook", receiver.url) as running:
         assert receiver.reached.wait(PATIENCE_S)
         running.kill()
@@ -191,7 +189,7 @@ def test_an_alert_that_was_on_its_way_at_a_kill_is_told_by_the_next_start(
 
 
 def test_sigterm_ends_it_with_an_account(alerts: Alerts, receiver: Receiver) -> None:
-    alerts.tell("a", "raised")
+    alerts.publish_alert("a", "raised")
     with alerts.start("--webhook", receiver.url) as running:
         assert receiver.reached.wait(PATIENCE_S)
         running.terminate()
@@ -202,13 +200,13 @@ def test_sigterm_ends_it_with_an_account(alerts: Alerts, receiver: Receiver) -> 
     assert account["delivered"] == 0
 
 
-def test_what_is_given_up_is_logged_with_a_count_and_the_rest_is_told(
+def test_given_up_alerts_are_logged_with_a_count_and_the_rest_is_sent(
     alerts: Alerts, receiver: Receiver
 ) -> None:
     receiver.answers = [400, 400]
     alerts.send(b"no alert")
-    alerts.tell("a", "raised")
-    alerts.tell("b", "raised", gpu_id="GPU-2")
+    alerts.publish_alert("a", "raised")
+    alerts.publish_alert("b", "raised", gpu_id="GPU-2")
     account, log = alerts.notify("--webhook", receiver.url)
     assert receiver.alerts() == [("b", "raised")]
     assert (account["delivered"], account["given_up"]) == (1, 1)
@@ -217,21 +215,21 @@ def test_what_is_given_up_is_logged_with_a_count_and_the_rest_is_told(
     assert again["delivered"] == again["given_up"] == 0
 
 
-def test_a_dead_endpoint_is_given_up_and_said_so(alerts: Alerts) -> None:
-    alerts.tell("a", "raised")
+def test_a_dead_endpoint_is_given_up_and_reported(alerts: Alerts) -> None:
+    alerts.publish_alert("a", "raised")
     account, log = alerts.notify("--webhook", "http://127.0.0.1:1", "--give-up-after", "1s")
     assert account["given_up"] == 1
     assert "alerts given up" in log
 
 
-def test_alertmanager_is_told_of_standing_alerts_at_each_start_and_of_their_end(
+def test_alertmanager_gets_active_alerts_at_each_start_and_their_end(
     alerts: Alerts, receiver: Receiver
 ) -> None:
-    alerts.tell("a", "raised")
+    alerts.publish_alert("a", "raised")
     alerts.notify("--alertmanager", receiver.url)
     account, _ = alerts.notify("--alertmanager", receiver.url)
     assert account["resent"] == 1
-    alerts.tell("a", "cleared")
+    alerts.publish_alert("a", "cleared")
     alerts.notify("--alertmanager", receiver.url)
     assert {path for path, _, _ in receiver.requests} == {"/api/v2/alerts"}
     sent = [alert for body in receiver.taken for alert in body]
@@ -248,12 +246,12 @@ def test_silences_are_added_listed_kept_and_removed(alerts: Alerts, receiver: Re
     made = json.loads(alerts.silence("add", *words, "--json"))
     assert json.loads(alerts.silence("list", "--json")) == [made]
     assert (made["matchers"], made["author"]) == ({"host": "node-*"}, "ada")
-    alerts.tell("a", "raised")
+    alerts.publish_alert("a", "raised")
     account, _ = alerts.notify("--webhook", receiver.url)
     assert (account["silenced"], account["delivered"]) == (1, 0)
     alerts.silence("remove", made["id"])
     assert json.loads(alerts.silence("list", "--json")) == []
-    alerts.tell("a", "still")
+    alerts.publish_alert("a", "still")
     alerts.notify("--webhook", receiver.url)
     assert receiver.alerts() == [("a", "still")]
 

@@ -1,4 +1,4 @@
-"""`barnabas telemetry collect` while exporters or brokers are away; real processes."""
+"""Tests `barnabas telemetry collect` while exporters or brokers are down; real processes."""
 
 import json
 import re
@@ -26,7 +26,7 @@ PAGE = answer(b'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-7",Hostname="node-7"} 41\
 
 
 class Collecting:
-    """A collector as a process; what it says goes to files."""
+    """A collector as a process, whose output goes to files."""
 
     def __init__(self, folder: Path, bootstrap: str, *words: str) -> None:
         self.stdout, self.stderr = folder / "stdout", folder / "stderr"
@@ -36,20 +36,20 @@ class Collecting:
             self.process = subprocess.Popen([*command, *words, *options], stdout=out, stderr=err)
 
     @property
-    def said(self) -> str:
+    def stderr_text(self) -> str:
         return self.stderr.read_text()
 
-    def says(self, text: str) -> None:
-        eventually(lambda: text in self.said, PATIENCE_S)
+    def wait_for_message(self, text: str) -> None:
+        eventually(lambda: text in self.stderr_text, PATIENCE_S)
 
     def end(self, code: int = 0) -> Any:
-        """Ask it to end, and return its account."""
+        """Ask it to end, and return its summary."""
         self.process.send_signal(signal.SIGTERM)
         return self.ended(code)
 
     def ended(self, code: int = 0) -> Any:
-        assert self.process.wait(PATIENCE_S) == code, self.said
-        assert "Traceback" not in self.said
+        assert self.process.wait(PATIENCE_S) == code, self.stderr_text
+        assert "Traceback" not in self.stderr_text
         return json.loads(self.stdout.read_text())
 
     def kill(self) -> None:
@@ -111,7 +111,7 @@ def test_an_exporter_that_trickles_stops_neither_the_others_nor_the_end(
     with canned(trickle) as slow:
         words = ["--dcgm", slow.address, "--dcgm", exporter.address, "--timeout", "1h"]
         collector = collecting(broker.bootstrap, *words, "--interval", "1h")
-        collector.says(" 1 samples")
+        collector.wait_for_message(" 1 samples")
         account = collector.end()
     assert (account["samples"], account["delivered"], account["undecided"]) == (1, 1, 0)
     assert len(instants(broker.bootstrap)) == 1
@@ -122,20 +122,20 @@ def test_messages_of_an_outage_are_kept_on_disk_and_delivered(
 ) -> None:
     spool = ["--spool", str(tmp_path / "spool"), "--interval", "50ms"]
     first = collecting(broker.bootstrap, "--dcgm", exporter.address, *spool)
-    first.says(" samples")
+    first.wait_for_message(" samples")
     broker.kill()
-    first.says("Keeping messages in")
-    first.says(" kept (")
+    first.wait_for_message("Keeping messages in")
+    first.wait_for_message(" kept (")
     before = first.end()
     assert before["kept"] > 0
     assert before["delivered"] + before["kept"] == before["messages"]
-    # A collector that starts while the broker is still away adds to what is kept.
+    # A collector that starts while the broker is still down appends to the stored samples.
     second = collecting(broker.bootstrap, "--dcgm", exporter.address, *spool)
-    second.says("No broker answered at")
-    second.says(f"{before['kept']:,} messages in")
-    second.says(" kept (")
+    second.wait_for_message("No broker answered at")
+    second.wait_for_message(f"{before['kept']:,} messages in")
+    second.wait_for_message(" kept (")
     broker.start()
-    second.says("are delivered")
+    second.wait_for_message("are delivered")
     after = second.end()
     assert (after["kept"], after["dropped"], after["failed"]) == (0, 0, 0)
     assert after["delivered"] == after["messages"] + before["kept"]
@@ -148,8 +148,8 @@ def test_a_full_spool_says_what_it_drops(exporter: Canned, collecting: Any, tmp_
     spool = ["--spool", str(tmp_path / "spool"), "--spool-limit", "64KB", "--interval", "1ms"]
     pages = f"127.0.0.1:{free_port()}"
     collector = collecting(nowhere, "--dcgm", exporter.address, *spool, "--http", pages)
-    collector.says("Messages are dropped, the oldest first: the spool is full")
-    collector.says(" DROPPED")
+    collector.wait_for_message("Messages are dropped, the oldest first: the spool is full")
+    collector.wait_for_message(" DROPPED")
 
     def metric(name: str) -> float:
         url = f"http://{pages}/metrics"
@@ -165,21 +165,21 @@ def test_a_full_spool_says_what_it_drops(exporter: Canned, collecting: Any, tmp_
     account = collector.end(code=1)
     assert account["dropped"] > 0
     assert account["kept"] + account["dropped"] == account["messages"]
-    assert "messages were not delivered (the spool was full)" in collector.said
+    assert "messages were not delivered (the spool was full)" in collector.stderr_text
 
 
-def test_without_a_spool_an_outage_and_its_losses_are_told_while_they_last(
+def test_without_a_spool_an_outage_and_its_losses_are_reported_while_they_last(
     broker: BrokerSubprocess, exporter: Canned, collecting: Any
 ) -> None:
     words = ["--dcgm", exporter.address, "--interval", "50ms"]
     collector = collecting(broker.bootstrap, *words)
-    collector.says(" samples")
+    collector.wait_for_message(" samples")
     broker.kill()
-    collector.says("No broker answers")
-    collector.says("A message was lost, and more may be")
-    collector.says(" FAILED (")
+    collector.wait_for_message("No broker answers")
+    collector.wait_for_message("A message was lost, and more may be")
+    collector.wait_for_message(" FAILED (")
     broker.start()
-    collector.says("A broker answers again")
+    collector.wait_for_message("A broker answers again")
     account = collector.end(code=1)
     assert account["failed"] > 0
     assert account["delivered"] == account["messages"] - account["failed"]
@@ -192,13 +192,13 @@ def test_targets_of_a_file_and_a_password_that_is_not_shown(
     with canned(answer(b"", "401 Unauthorized")) as locked, canned(PAGE) as added:
         path.write_text(f"[{{targets: ['me:s3cret@{locked.address}'], labels: {{rack: r7}}}}]")
         collector = collecting(broker.bootstrap, "--targets", str(path), "--interval", "50ms")
-        collector.says(f"{locked.url} does not answer (answered 401 Unauthorized)")
+        collector.wait_for_message(f"{locked.url} does not answer (answered 401 Unauthorized)")
         new = tmp_path / "new.yml"
         new.write_text(f"[{{targets: ['me:s3cret@{added.address}'], labels: {{rack: r7}}}}]")
         new.rename(path)
-        collector.says("names 1 targets now")
-        eventually(lambda: re.search(r" [1-9]\d* samples", collector.said))
+        collector.wait_for_message("names 1 targets now")
+        eventually(lambda: re.search(r" [1-9]\d* samples", collector.stderr_text))
         assert b"Authorization: Basic bWU6czNjcmV0" in added.requests[0]
         account = collector.end()
     assert account["samples"] >= 1
-    assert "s3cret" not in collector.said + collector.stdout.read_text()
+    assert "s3cret" not in collector.stderr_text + collector.stdout.read_text()

@@ -1,4 +1,4 @@
-"""`barnabas telemetry query`, as a user types it."""
+"""Tests `barnabas telemetry query`, as a user types it."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ask(telemetry: Ask, lake: Path) -> Ask:
-    """Asks a lake, and checks how that ends."""
+    """Queries a lake, and checks how that ends."""
     return partial(telemetry, "query", "--lake", lake)
 
 
@@ -64,5 +64,5 @@ def test_tables_and_their_columns(ask: Ask) -> None:
     assert "silver" in ask("--tables").stdout
 
 
-def test_what_is_wrong_with_the_sql_is_said(ask: Ask) -> None:
+def test_what_is_wrong_with_the_sql_is_reported(ask: Ask) -> None:
     assert "did you mean findings?" in ask("SELECT * FROM finding", code=1).stderr

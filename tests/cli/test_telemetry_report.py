@@ -1,4 +1,4 @@
-"""`barnabas telemetry report`, as a user types it."""
+"""Tests `barnabas telemetry report`, as a user types it."""
 
 import json
 import subprocess
@@ -80,7 +80,7 @@ def test_errors_say_what_to_change(
     assert sentence in telemetry("report", *words, code=1).stderr
 
 
-def test_a_broker_that_is_away_does_not_stop_a_report(telemetry: Run, lake: str) -> None:
+def test_a_broker_that_is_down_does_not_stop_a_report(telemetry: Run, lake: str) -> None:
     done = telemetry("report", "--bootstrap", "127.0.0.1:1")
     assert "Rejected records are not counted: No broker answered" in done.stderr
 

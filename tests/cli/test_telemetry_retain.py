@@ -1,4 +1,4 @@
-"""`barnabas telemetry retain`, as a user types it."""
+"""Tests `barnabas telemetry retain`, as a user types it."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def retain(telemetry: Retain) -> Retain:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A lake with a batch of findings an hour."""
+    """A lake with a batch of findings per hour."""
     place = lake.create(str(tmp_path / "lake"))
     for number in range(48):
         end = pa.array([number * HOUR_US], pa.timestamp("us", "UTC"))

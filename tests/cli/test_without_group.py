@@ -1,4 +1,4 @@
-"""Reading without a group leaves nothing behind on a broker."""
+"""Tests that reading without a group leaves nothing on a broker."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ LOOKUP_S = 1.0
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    """A broker of its own, which no group has ever used."""
+    """A new broker, which no group has ever used."""
     with Broker() as made, Producer(made.bootstrap) as producer:
         for number in range(3):
             producer.send("orders", f"order {number}")

@@ -1,4 +1,4 @@
-"""What every client's tests share: a broker, records to send, and Apache Kafka's jars."""
+"""Fixtures of all client tests: a broker, records to send, and Apache Kafka's jars."""
 
 import os
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _numbers = count()
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker | ClusterProcesses]:
-    """One broker for all clients, or a cluster; each test has topics of its own."""
+    """One broker for all clients, or a cluster; each test has its own topics."""
     with broker_or_cluster() as running:
         yield running
 
@@ -63,7 +63,7 @@ def sent() -> list[Record]:
 
 @pytest.fixture(scope="session")
 def jars() -> str:
-    """Fetch Apache Kafka's jars once, or say why the tests cannot run."""
+    """Download Apache Kafka's jars once, or say why the tests cannot run."""
     try:
         return fetch_jars(JAVA / "pom.xml", JARS)
     except MissingToolError as error:
@@ -72,15 +72,15 @@ def jars() -> str:
 
 @pytest.fixture(scope="session")
 def members_jvm(jars: str) -> list[str]:
-    """Return the command that hosts members on Apache Kafka's own client."""
+    """Return the command that runs members on Apache Kafka's own client."""
     return compiled(JAVA / "Members.java", jars, CLASSES)
 
 
 @pytest.fixture(scope="session")
 def group_bootstrap() -> Iterator[str]:
-    """Where groups are tried: brokers of ours that wait for nobody, or one that is named.
+    """The brokers of group tests: our own without rebalance delay, or a configured one.
 
-    BARNABAS_TEST_BOOTSTRAP names any Kafka; give it the settings that `GROUPS` gives ours.
+    BARNABAS_TEST_BOOTSTRAP names any Kafka; give it the same settings as `GROUPS`.
     """
     named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
     if named:
@@ -92,7 +92,7 @@ def group_bootstrap() -> Iterator[str]:
 
 @pytest.fixture
 def group() -> str:
-    """Return the name of a group that no other test uses, here or on a broker that is named."""
+    """Return the name of a group that no other test uses, on any broker."""
     return f"group-{uuid4().hex[:12]}"
 
 

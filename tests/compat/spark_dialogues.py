@@ -2,8 +2,8 @@
 
     python spark_dialogues.py BOOTSTRAP JARS NAME...
 
-prints a line for each name: `pass NAME`, or `fail NAME` and what went wrong. It is a process of its
-own, since jars must be there when the JVM starts.
+prints a line for each name: `pass NAME`, or `fail NAME` and the error. It is a separate process,
+since jars must be there when the JVM starts.
 """
 
 import os
@@ -29,7 +29,7 @@ _numbers = count()
 
 
 class Talk:
-    """What every dialogue needs."""
+    """The common resources of all dialogues."""
 
     def __init__(self, spark: SparkSession, bootstrap: str) -> None:
         self.spark = spark
@@ -37,7 +37,7 @@ class Talk:
         self.brokers = {"kafka.bootstrap.servers": bootstrap}
 
     def topic(self, name: str, partitions: int = 2) -> str:
-        """Make a topic that no other dialogue uses."""
+        """Create a topic that no other dialogue uses."""
         made = f"spark-{name}-{os.getpid()}-{next(_numbers)}"
         create_topic(self.bootstrap, made, partitions)
         return made
@@ -66,7 +66,7 @@ class Talk:
 
 
 def batches(talk: Talk) -> None:
-    """What a batch wrote is read: keys, values, headers, partitions, tombstones."""
+    """A read returns what a batch wrote: keys, values, headers, partitions, tombstones."""
     topic = talk.topic("batch")
     rows = talk.spark.range(100).selectExpr(
         "CAST(id AS STRING) AS key",
@@ -85,7 +85,7 @@ def batches(talk: Talk) -> None:
 
 
 def restarts(talk: Talk) -> None:
-    """A stream that starts again goes on where it was."""
+    """A stream continues after a restart."""
     source, sink = talk.topic("source"), talk.topic("sink")
     with tempfile.TemporaryDirectory() as folder:
         for first in (0, 50):
@@ -102,7 +102,7 @@ def restarts(talk: Talk) -> None:
 
 
 def patterns(talk: Talk) -> None:
-    """Topics are found by pattern."""
+    """A read finds topics by pattern."""
     for each in range(2):
         talk.fill(talk.topic("pattern"), 10 * each, 10 * each + 10)
     assert talk.numbers(subscribePattern="spark-pattern-.*") == list(range(20))
@@ -120,7 +120,7 @@ def times(talk: Talk) -> None:
 
 
 def committed(talk: Talk) -> None:
-    """Aborted transactions are hidden from those who ask for it."""
+    """A read_committed read hides aborted transactions."""
     topic = talk.topic("committed", 1)
     producer = Producer({"bootstrap.servers": talk.bootstrap, "transactional.id": topic})
     producer.init_transactions(30)
@@ -135,7 +135,7 @@ def committed(talk: Talk) -> None:
 
 
 def grown(talk: Talk) -> None:
-    """A running stream finds topics that come later."""
+    """A running stream finds topics that are created later."""
     talk.fill(talk.topic("grown"), 0, 10)
     sink = talk.topic("sink")
     with tempfile.TemporaryDirectory() as folder:
@@ -173,16 +173,16 @@ def real_time(talk: Talk) -> None:
 
 
 def holds(talk: Talk, topic: str, least: int) -> bool:
-    """Say whether so many have come."""
+    """Return whether this many rows have arrived."""
     return len(talk.numbers(subscribe=topic)) >= least
 
 
 def wait(is_done: Callable[[], bool], query: Any) -> None:
-    """Ask until it is so; fail where the query fails, or after long."""
+    """Wait for a condition; fail if the query fails, or after a timeout."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not is_done():
         assert query.exception() is None, query.exception()
-        assert time.monotonic() < deadline_s, "nothing came of it"
+        assert time.monotonic() < deadline_s, "the condition was not met in time"
         time.sleep(0.2)
 
 
@@ -201,7 +201,7 @@ def main(bootstrap: str, jars: str, *names: str) -> None:
     """Run the dialogues."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
-        # Real-time mode wants a core for each task of a query, and a read runs beside it.
+        # Real-time mode needs a core for each task of a query, and a read runs beside it.
         SparkSession.builder.master("local[4]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")

@@ -1,4 +1,4 @@
-"""aiokafka: what it sends is what it gets back."""
+"""Tests aiokafka: it reads what it has sent."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -120,7 +120,7 @@ def test_the_admin_client_runs_a_topic(broker: Broker, topic: str, sent: list[Re
             config = {"max.message.bytes": "90000"}
             await client.create_topics([admin.NewTopic(topic, 2, 1, topic_configs=config)])
             await client.create_partitions({topic: admin.NewPartitions(3)})
-            # The client asks any broker, and another one may hear of it a little later.
+            # The client asks any broker, and another one may learn of it a little later.
             (described,) = await client.describe_topics([topic])
             while brokers() > 1 and len(described["partitions"]) < 3:
                 (described,) = await client.describe_topics([topic])

@@ -1,8 +1,8 @@
-"""Our bytes, read and written again by codecs that nobody here wrote.
+"""Compares our bytes with the codecs of kio and kafka-python.
 
-kio and kafka-python lack some messages and versions, and kio refuses values that it has no
-type for, so both see small integers. Where they do not know a version, Apache Kafka's own
-classes still do: see `test_codec_java.py`.
+kio and kafka-python lack some messages and versions, and kio refuses values that it has no type
+for, so both get small integers. Apache Kafka's own classes cover the versions that they lack: see
+`test_codec_java.py`.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def classes(key: int) -> Iterator[tuple[type[Message], range]]:
 def encoded(cls: type[Message], version: int, seed: int) -> bytes:
     message = random_message(cls, version, Random(seed), small=True)
     if isinstance(message, ApiVersionsResponse):
-        # Clients read an answer with an error as v0, whatever they asked for (KIP-511).
+        # Clients read an error response as v0, whatever version they requested (KIP-511).
         message.error_code = 0
     return encoder(cls, version)(message)
 
@@ -91,7 +91,7 @@ def test_kafka_python_agrees(key: int) -> None:
             for seed in SEEDS:
                 ours = encoded(cls, version, seed)
                 message = theirs.decode(ours, version=version)
-                message._header = None  # its decoder leaves this unset, its encoder asks
+                message._header = None  # its decoder leaves this unset, its encoder needs it
                 assert bytes(message.encode(version=version)) == ours, f"{cls.__name__} v{version}"
                 compared += 1
     if not compared:

@@ -1,8 +1,8 @@
-"""Our bytes, read and written again by Apache Kafka's own message classes.
+"""Compares our bytes with Apache Kafka's own message classes.
 
-They know every message, version and value. Beside the bytes they give JSON, which is compared
-with our attributes one by one, so that two fields of one type cannot be swapped unseen. One
-Java process answers for all messages. Its jars come by name through Maven: see `conftest.py`.
+They know every message, version and value. Besides the bytes they return JSON, which is compared
+with our attributes one by one, so that swapped fields of one type are detected. One Java process
+handles all messages. Its jars come by name through Maven: see `conftest.py`.
 """
 
 import base64
@@ -32,10 +32,10 @@ STORED = [
     for facts in (*GROUP_RECORDS.values(), *TRANSACTION_RECORDS.values())
     for name in (facts.key, facts.value)
 ]
-"""What the coordinators write."""
+"""The records that the coordinators write."""
 
 Case = tuple[type[Message], int, Message | None]
-"""A class, a version, and the message to send; None asks for a new instance."""
+"""A class, a version, and the message to send; None requests a new instance."""
 
 
 def cases() -> list[Case]:
@@ -95,7 +95,7 @@ def compare_struct(message: Message, version: int, node: dict[str, object], wher
         if key in values:
             compare_value(field, version, held, values.pop(key), f"{where}.{field.name}")
         elif field.kind != "records":
-            # Java leaves out what the version lacks, and tagged fields at their default.
+            # Java leaves out fields that the version lacks, and tagged fields with their default.
             assert not field.present or field.tag is not None, f"{where}.{field.name}"
             assert held == getattr(default, field.name), f"{where}.{field.name}"
     assert not values, where

@@ -1,4 +1,4 @@
-"""confluent-kafka, which is librdkafka: what it sends is what it gets back."""
+"""Tests confluent-kafka (librdkafka): it reads what it has sent."""
 
 from collections.abc import Iterator
 from typing import Any

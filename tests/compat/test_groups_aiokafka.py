@@ -1,4 +1,4 @@
-"""aiokafka in groups: offsets, resets, notes, pauses, administration."""
+"""Tests aiokafka in groups: offsets, resets, metadata of commits, pauses, administration."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -24,7 +24,7 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
 
 @pytest.fixture
 def consumer(python_consumer: dict[str, Any]) -> Open:
-    """Return a maker of consumers, which are stopped at the end of their block."""
+    """Return a function that creates consumers, which are stopped at the end of the block."""
 
     @asynccontextmanager
     async def make(*topics: str, **changes: object) -> AsyncIterator[Any]:
@@ -61,7 +61,7 @@ async def read(consumer: Any, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def test_a_group_goes_on_where_it_was_committed(consumer: Open, numbered: str) -> None:
+def test_a_group_continues_where_it_was_committed(consumer: Open, numbered: str) -> None:
     async def scenario() -> None:
         first, second = place(numbered, 0), place(numbered, 1)
         async with consumer(numbered) as reader:

@@ -1,4 +1,4 @@
-"""confluent-kafka in groups of both protocols: offsets, resets, notes, pauses, administration."""
+"""Tests confluent-kafka in both kinds of groups: offsets, resets, metadata, administration."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +24,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def consumer(group_bootstrap: str, group: str, protocol: str) -> Iterator[Open]:
-    """Return a maker of consumers, which are closed at the end."""
+    """Return a function that creates consumers, which are closed at the end."""
     made: list[Any] = []
 
     def make(**changes: object) -> Any:
@@ -77,7 +77,7 @@ def committed(consumer: Any, topic: str) -> list[int]:
     return [one.offset for one in places]
 
 
-def test_a_group_goes_on_where_it_was_committed(consumer: Open, numbered: str) -> None:
+def test_a_group_continues_where_it_was_committed(consumer: Open, numbered: str) -> None:
     first = consumer()
     first.subscribe([numbered])
     assert sorted(read(first, 40)) == [(p, offset) for p in range(2) for offset in range(20)]
@@ -195,7 +195,7 @@ def test_one_instance_id_has_one_member(consumer: Open, numbered: str, protocol:
     read(first, 1)
     second = consumer(group_instance_id="one")
     second.subscribe([numbered])
-    # Classic groups fence the old holder of the id; consumer groups refuse the new one.
+    # Classic groups fence the old owner of the id; consumer groups refuse the new one.
     refused, reason = {
         "classic": (first, "fenced by other consumer with same group.instance.id"),
         "consumer": (second, "instance ID is still used by another member"),

@@ -1,4 +1,4 @@
-"""Apache Kafka's own consumer and admin client with groups: `java/Groups.java` in one JVM."""
+"""Tests Apache Kafka's own consumer and admin client with groups: `java/Groups.java` in one JVM."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ SCENARIOS += ["consumer-server-pattern", "consumer-upgrade", "classic-remove-mem
 
 @pytest.fixture(scope="module")
 def outcomes(group_bootstrap: str, jars: str) -> dict[str, str]:
-    """Return, of each dialogue, "pass" or what went wrong."""
+    """Return "pass" or the error of each dialogue."""
     return java_outcomes(jars, GROUPS, group_bootstrap)
 
 

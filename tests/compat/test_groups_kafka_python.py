@@ -1,4 +1,4 @@
-"""kafka-python in groups: offsets, resets, notes, pauses, administration."""
+"""Tests kafka-python in groups: offsets, resets, metadata of commits, pauses, administration."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,12 +18,12 @@ Open = Callable[..., Any]
 
 @pytest.fixture
 def consumer(python_consumer: dict[str, Any]) -> Iterator[Open]:
-    """Return a maker of consumers, which are closed at the end."""
+    """Return a function that creates consumers, which are closed at the end."""
     made: list[Any] = []
 
     def make(*topics: str, **changes: object) -> Any:
         made.append(kafka.KafkaConsumer(*topics, **(python_consumer | changes)))
-        made[-1].topics()  # known before it joins: see membership_kafka_python
+        made[-1].topics()  # fetched before it joins: see membership_kafka_python
         return made[-1]
 
     yield make
@@ -59,7 +59,7 @@ def read(consumer: Any, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def test_a_group_goes_on_where_it_was_committed(consumer: Open, numbered: str) -> None:
+def test_a_group_continues_where_it_was_committed(consumer: Open, numbered: str) -> None:
     first = consumer(numbered)
     assert sorted(read(first, 40)) == [(p, offset) for p in range(2) for offset in range(20)]
     first.commit({place(numbered, 0): at(7), place(numbered, 1): at(15)})

@@ -1,7 +1,6 @@
-"""Groups of real members, held to their own logs: a small story for each Python client.
+"""Checks groups of real members by their own logs: a small scenario for each Python client.
 
-The stories run side by side, as most of their time is waiting; `tests/chaos/test_members.py` has
-the long ones.
+The scenarios run in parallel, as they mostly wait; `tests/chaos/test_members.py` has the long ones.
 """
 
 from collections.abc import Iterator
@@ -39,7 +38,7 @@ RECORDS = 200
 def outcomes(
     group_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Findings]]]:
-    """Tell all stories at once."""
+    """Run all scenarios at once."""
     new_folder = partial(tmp_path_factory.mktemp, numbered=False)
     with small_stories(CASES, group_bootstrap, new_folder) as futures:
         yield futures
@@ -53,10 +52,8 @@ def test_members_share_a_topic(outcomes: dict[str, Future[Findings]], case: str)
     assert findings.tenures > 2 * PARTITIONS
 
 
-def test_owners_who_do_not_know_of_each_other_are_found_out(
-    group_bootstrap: str, tmp_path: Path
-) -> None:
-    """Two groups that pass for one: each member believes that it owns everything."""
+def test_owners_of_the_same_partition_are_detected(group_bootstrap: str, tmp_path: Path) -> None:
+    """Two groups that look like one: each member assumes that it owns everything."""
     name = f"strangers-{uuid4().hex[:8]}"
     plan = Plan(
         bootstrap=group_bootstrap,

@@ -1,4 +1,4 @@
-"""Groups of Apache Kafka's own consumers, held to their own logs: a small story each protocol."""
+"""Checks groups of Apache Kafka's own consumers by their logs: a small scenario per protocol."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ CASES = {
 def outcomes(
     group_bootstrap: str, members_jvm: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Findings]]]:
-    """Tell both stories at once."""
+    """Run both scenarios at once."""
     java = {"client": "java", "command": members_jvm}
     cases = {name: {**choices, **java} for name, choices in CASES.items()}
     new_folder = partial(tmp_path_factory.mktemp, numbered=False)

@@ -1,4 +1,4 @@
-"""Apache Kafka's own tools for groups, which are its Java admin client and its consumers."""
+"""Tests Apache Kafka's own tools for groups: its Java admin client and its consumers."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def jvm(group_bootstrap: str, jars: str) -> Iterator[Jvm]:
 
 @pytest.fixture
 def committed(group_bootstrap: str, group: str, numbered: str) -> str:
-    """Return the name of a group without members that stands at 5 and 20."""
+    """Return the name of a group without members whose offsets are 5 and 20."""
     settings = {"bootstrap.servers": group_bootstrap, "group.id": group}
     consumer = Consumer(settings)
     places = [TopicPartition(numbered, 0, 5), TopicPartition(numbered, 1, 20)]
@@ -40,7 +40,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
 
 
 def table(output: str) -> list[dict[str, str]]:
-    """Read a table whose head is in capitals; columns are apart by blanks."""
+    """Parse a table with a head in capitals and columns separated by blanks."""
     lines = [line for line in output.splitlines() if line.strip()]
     start = next(i for i, line in enumerate(lines) if line.split()[0] in ("GROUP", "TOPIC"))
     head = re.split(r"\s{2,}|\s(?=[A-Z#])", lines[start].strip())
@@ -65,7 +65,7 @@ def test_consumer_performance_is_measured_in_a_group(jvm: Jvm, group: str, numbe
     assert row[4] == "40"
 
 
-def test_the_verifiable_consumer_tells_its_story(
+def test_the_verifiable_consumer_prints_its_events(
     jvm: Jvm, group: str, numbered: str, protocol: str
 ) -> None:
     what = ("--topic", numbered, "--group-id", group, "--max-messages", "40")

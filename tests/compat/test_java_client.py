@@ -1,4 +1,4 @@
-"""Apache Kafka's own client: `java/Drive.java` runs every dialogue in one JVM."""
+"""Tests Apache Kafka's own client: `java/Drive.java` runs every dialogue in one JVM."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ SCENARIOS += ["topics", "configs", "offsets", "cluster", "refusals"]
 
 @pytest.fixture(scope="module")
 def outcomes(broker: Broker, jars: str) -> dict[str, str]:
-    """Return, of each dialogue, "pass" or what went wrong."""
+    """Return "pass" or the error of each dialogue."""
     return java_outcomes(jars, DRIVE, broker.bootstrap)
 
 

@@ -1,4 +1,4 @@
-"""Java's own lists of its clients' settings against the tables of the Spark connector."""
+"""Compares Java's own lists of its clients' settings with the tables of the Spark connector."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""kafka-python: what it sends is what it gets back."""
+"""Tests kafka-python: it reads what it has sent."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -145,7 +145,7 @@ def test_a_topic_is_not_made_twice(client: Any, topic: str) -> None:
 def test_requests_to_very_many_partitions_are_stored_once_and_in_order(
     broker: Broker, acks: Any
 ) -> None:
-    """kafka-python sends what it has for all partitions of a broker in one request."""
+    """kafka-python sends its batches for all partitions of a broker in one request."""
     partitions = 400
     topic = create_topic(broker.bootstrap, f"wide-{acks}", partitions)
     producer = kafka.KafkaProducer(

@@ -1,4 +1,4 @@
-"""The command-line tools of Apache Kafka, through their main classes, in one JVM."""
+"""Tests the command-line tools of Apache Kafka, through their main classes, in one JVM."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def jvm(broker: Broker, jars: str) -> Iterator[Jvm]:
 
 @pytest.fixture
 def filled(jvm: Jvm, topic: str) -> str:
-    """Return a topic into which the console producer has written."""
+    """Return a topic that the console producer has written to."""
     made = jvm.run(f"{TOOLS}.TopicCommand", "--create", "--topic", topic, "--partitions", "1")
     assert made.output.strip() == f"Created topic {topic}."
     settings = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
@@ -174,3 +174,28 @@ def test_features_are_described_and_updated(jvm: Jvm) -> None:
     assert "the level is 2 and cannot be lowered" in lower.output
     unknown = jvm.run(tool, "upgrade", "--feature", "some.version=7")
     assert "there is no such feature" in unknown.output
+
+
+def test_quotas_are_set_and_described(jvm: Jvm, topic: str) -> None:
+    """`kafka-configs` for users, clients and addresses."""
+    tool, user = "kafka.admin.ConfigCommand", ("--entity-type", "users", "--entity-name", topic)
+    both = (*user, "--entity-type", "clients", "--entity-default")
+    address = ("--entity-type", "ips", "--entity-name", "203.0.113.7")
+    quotas = {
+        user: "producer_byte_rate=1048576.0",
+        both: "request_percentage=12.5",
+        address: "connection_creation_rate=5.0",
+    }
+    for which, quota in quotas.items():
+        made = jvm.run(tool, *which, "--alter", "--add-config", quota)
+        assert made.code == 0, made.output
+        described = jvm.run(tool, *which, "--describe")
+        assert f"are {quota}" in described.output
+    everything = jvm.run(tool, "--entity-type", "users", "--entity-type", "clients", "--describe")
+    assert f"Quota configs for user-principal '{topic}', the default client-id" in everything.output
+    for which, quota in quotas.items():
+        key = quota.partition("=")[0]
+        assert jvm.run(tool, *which, "--alter", "--delete-config", key).code == 0
+        assert key not in jvm.run(tool, *which, "--describe").output
+    refused = jvm.run(tool, *address, "--alter", "--add-config", "producer_byte_rate=5")
+    assert refused.code != 0

@@ -1,4 +1,4 @@
-"""kcat, the command line of librdkafka."""
+"""Tests kcat, the command line of librdkafka."""
 
 import json
 import shutil

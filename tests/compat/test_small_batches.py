@@ -1,7 +1,7 @@
-"""Producers that send many small batches at once: every message is stored, and stored once.
+"""Tests producers that send many small batches at once: every message is stored once.
 
 confluent-kafka has no idempotence by default and up to a million requests in flight, so that a
-connection that breaks shows as duplicates.
+broken connection shows as duplicates.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from barnabas.testing.waiting import eventually
 from tests.support.loads.topic_reading import committed_records
 
 MESSAGES = 20_000
-QUOTA = "400KB"
+QUOTA = "100KB"
 
 
 def produce(bootstrap: str, config: Mapping[str, object]) -> Counter[str]:
-    """Send all messages to one partition; return how many ended in which way."""
+    """Send all messages to one partition; return the number of each outcome."""
     ends: Counter[str] = Counter()
 
     def ended(error: KafkaError | None, _: Message) -> None:
@@ -35,7 +35,7 @@ def produce(bootstrap: str, config: Mapping[str, object]) -> Counter[str]:
 
 
 def end_offset(bootstrap: str) -> int:
-    """Return up to where the partition can be read: with acks=1, that may be behind the acks."""
+    """Return the readable end of the partition: with acks=1, it may be behind the acks."""
     place = TopicPartition("t", 0)
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     offset: int = admin.list_offsets({place: OffsetSpec.latest()})[place].result(30).offset

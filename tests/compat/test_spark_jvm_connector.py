@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, `format("kafka")`: `spark_dialogues.py` runs its dialogues.
+"""Tests Spark's own Kafka connector, `format("kafka")`: `spark_dialogues.py` runs its dialogues.
 
 They take minutes, and run with `make test-spark`.
 """
@@ -25,9 +25,9 @@ LIMIT_S = 280
 
 @pytest.fixture(scope="module")
 def connector(record_testsuite_property: Callable[[str, object], None]) -> Connector:
-    """Return the connector, fetched once, or say why the tests cannot run.
+    """Return the connector, downloaded once, or say why the tests cannot run.
 
-    Registries lag behind PySpark, so the results say which version of the connector they are for.
+    Registries lag behind PySpark, so the results name the version of the connector.
     """
     pyspark = pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spark]'")
     pom = HERE / "java" / "spark-connector.xml"
@@ -40,7 +40,7 @@ def connector(record_testsuite_property: Callable[[str, object], None]) -> Conne
 
 
 def outcomes_of(broker: Broker, connector: Connector, names: list[str]) -> dict[str, str]:
-    """Return, of each dialogue, "pass" or what went wrong."""
+    """Return "pass" or the error of each dialogue."""
     done = subprocess.run(
         [
             sys.executable,

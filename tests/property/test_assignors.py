@@ -1,4 +1,4 @@
-"""Assignors: every partition has one reader, everybody about as much, and few partitions move."""
+"""Tests assignors: every partition has one owner, shares are balanced, and few partitions move."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ SUBSCRIPTIONS = st.dictionaries(NAMES, st.frozensets(st.sampled_from(TOPICS)), m
 
 
 def moves(before: Mapping[str, Slots], after: Mapping[str, Slots]) -> int:
-    """Count what had a reader and has another."""
+    """Count the partitions whose owner changed."""
     owner = {slot: name for name, slots in before.items() for slot in slots}
     return sum(owner.get(slot, name) != name for name, slots in after.items() for slot in slots)
 
@@ -36,7 +36,7 @@ def check(
     subscriptions: Mapping[str, frozenset[TopicId]],
     counts: Mapping[TopicId, int],
 ) -> None:
-    """Every partition that somebody may read has exactly one reader, who may."""
+    """Check that every subscribed partition has exactly one owner, which subscribes to it."""
     assert given_out.keys() == subscriptions.keys()
     for name, slots in given_out.items():
         assert {topic_id for topic_id, _ in slots} <= subscriptions[name]

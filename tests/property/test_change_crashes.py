@@ -1,7 +1,7 @@
-"""The plug is pulled between any two steps of what a node does to files while clients are served.
+"""Tests power cuts between any two file operations of a change while clients are served.
 
-Records are appended and synced while a change waits for the disk, as producers do. What was
-promised to them must be there afterwards, whatever became of the change.
+Records are appended and synced while a change waits for the disk, as producers do. Acknowledged
+records must be there afterwards, whatever the state of the change.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ import pytest
 from barnabas.metadata.metadata_records import TopicCreated
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.records import records
-from barnabas.storage import compaction
 from barnabas.storage.changes import ChangeSteps, Sync
+from barnabas.storage.compacting import compaction
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.trimming import advance_start, drop_segments
@@ -29,11 +29,11 @@ FILLED = 12
 
 
 class PlugPulled(Exception):  # noqa: N818 - nothing is wrong with the program
-    """The machine is off."""
+    """The power is off."""
 
 
 def pull_at(disk: MemoryDisk, step: int) -> None:
-    """Have the machine go off at a step from now."""
+    """Cut the power before a later step."""
     last = disk.steps + step
 
     def before(_: str, path: str) -> None:
@@ -44,7 +44,7 @@ def pull_at(disk: MemoryDisk, step: int) -> None:
 
 
 class Busy:
-    """A log that is appended to while a change of it is under way."""
+    """A log that gets appends while a change of it is in progress."""
 
     goes_on = True
     """Whether producers send while a change waits for the disk."""
@@ -58,7 +58,7 @@ class Busy:
             self.send()
 
     def send(self) -> None:
-        """Append a record, and promise it once it is synced."""
+        """Append a record, which is acknowledged once it is synced."""
         value = b"%d" % self.sent * 20
         key = b"key-%d" % (self.sent % 4)
         append(self.log, make_batch([(key, value)], timestamp=self.sent))
@@ -80,7 +80,7 @@ def opened(disk: MemoryDisk, recovery_point: int = 0) -> Log:
 
 
 class Found(NamedTuple):
-    """What was found after a cut."""
+    """The state that was found after a power cut."""
 
     log: Log
     busy: Busy
@@ -121,11 +121,11 @@ def drop(busy: Busy) -> ChangeSteps[Any]:
 
 
 def drop_on_full_disk(busy: Busy) -> ChangeSteps[Any]:
-    """A disk that takes no note of the new start."""
+    """A disk that does not store the new start."""
 
     def steps() -> ChangeSteps[None]:
         for sync in drop_segments(busy.log, busy.log.segments[3].base_offset, []):
-            busy.disk.room = None  # another process has freed a little
+            busy.disk.room = None  # another process has freed some space
             yield sync
 
     busy.disk.room = 0
@@ -195,7 +195,7 @@ TOPIC = TopicPartition("orders", 0)
 
 
 class Reuse:
-    """A topic is deleted and made again under its name, which is when its records must not mix."""
+    """A topic is deleted and recreated with its name; the records of both must not mix."""
 
     def __init__(self) -> None:
         self.disk = MemoryDisk()
@@ -216,7 +216,7 @@ class Reuse:
 
 
 def found_values(edge: Edge) -> tuple[str, list[str]]:
-    """Return the id of the topic, and what its log holds."""
+    """Return the id of the topic, and the content of its log."""
     topic = edge.node.image.topics.get("orders")
     if topic is None:
         return "", []

@@ -1,8 +1,9 @@
-"""Clients of a classic group do anything in any order; the log is slow, refuses, and is lost.
+"""Clients of a classic group act in any order; the log is slow, refuses writes, and is lost.
 
-What holds: a generation has one leader, and every member of it gets one assignment, made by that
-leader for it; nobody hears of an older generation after a newer one; what waits is watched by a
-timer, so that everybody is answered in the end, and a group that all have left runs empty.
+The invariants: a generation has one leader, and every member of it gets one assignment, made by
+that leader for it. No client gets an older generation after a newer one. A timer tracks every
+waiting request, so that every client gets a response in the end, and a group becomes empty when all
+members have left.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,9 @@ NEVER = 10**15
 
 
 class Assignment(NamedTuple):
-    """What a leader gives a member, in a form that tells who gave it to whom and when."""
+    """What a leader assigns to a member, in a form that shows the leader, the member and the
+    generation.
+    """
 
     life: int
     generation: int
@@ -57,13 +60,13 @@ class Assignment(NamedTuple):
 
 
 def identity(member_id: str) -> str:
-    """Return who somebody is, whatever id it goes by: static members change theirs."""
+    """Return the identity of a client under any member id: static members change theirs."""
     prefix = member_id[: -UUID_LENGTH - 1]
     return prefix if prefix in INSTANCES else member_id
 
 
 class Client:
-    """A member, who else was in its generation if it was told, and what it would do next."""
+    """A member, the other members of its generation if it knows them, and its next step."""
 
     def __init__(self, member: TalkingMember) -> None:
         self.member = member
@@ -72,7 +75,7 @@ class Client:
         self.waits = 0
 
     def hear(self, code: ErrorCode) -> None:
-        """Take an answer as a client does that knows the protocol."""
+        """Handle a response as a client does that follows the protocol."""
         self.waits = max(0, self.waits - 1)
         if code in {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED}:
             self.next = "nothing"
@@ -89,8 +92,8 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     @initialize(max_size=st.sampled_from([3, 100]), delay_ms=st.sampled_from([0, 100]))
     def begin(self, max_size: int, delay_ms: int) -> None:
-        # A group that is empty and has no offsets is forgotten at the next check, and would
-        # begin again with generation 1.
+        # A group that is empty and has no offsets is deleted at the next check, and would start
+        # again with generation 1.
         settings = GroupSettings(
             max_size=max_size, initial_rebalance_delay_ms=delay_ms, offsets_retention_check_ms=NEVER
         )
@@ -103,7 +106,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.assigned: dict[tuple[int, int, str], bytes] = {}
         self.number = 0
 
-    # What clients do
+    # Actions of clients
 
     @rule(
         target=clients,
@@ -137,7 +140,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32), steps=st.integers(20, 100))
     def a_storm(self, seed: int, steps: int) -> None:
-        """Go through much at once: mostly clients that work, and something amiss now and then."""
+        """Go through many actions at once: mostly clients that work, and sometimes a failure."""
         rng = Random(seed)
         for _ in range(steps):
             client = rng.choice(self.everybody) if self.everybody else None
@@ -225,7 +228,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         client.member.member_id = ""
         client.next, client.waits = "join", 0
 
-    # What happens to the coordinator
+    # Events at the coordinator
 
     @rule(duration_ms=st.sampled_from([1, 100, 499, 500, 6_000, 10_000, 20_000, LONG_MS]))
     def pass_time(self, duration_ms: int) -> None:
@@ -256,7 +259,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         for client in self.everybody:
             client.waits = 0
 
-    # What must hold
+    # Invariants
 
     def expect(self, client: Client, asked: Asked[Any], heard: Callable[[], None]) -> None:
         client.waits += 1
@@ -264,7 +267,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.listen()
 
     def listen(self) -> None:
-        """Take in the answers that came, in the order they came."""
+        """Process new responses in the order in which they came."""
         while self.talk.answered:
             came = self.talk.answered.pop(0)
             for expected in self.expected:
@@ -303,7 +306,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         content = asked.answer.assignment
         assert self.assigned.setdefault((self.life, generation, me), content) == content
         if not content:
-            # Somebody of whom the leader had not heard: it led the same number before a crash.
+            # A member that the leader did not know: it led the same number before a crash.
             assert self.life
             return
         given = Assignment.decode(content)
@@ -311,7 +314,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         assert self.leaders[given.life, given.generation] == given.leader
 
     def stored(self, generation: int, me: str) -> bytes | None:
-        """Return the assignment that no crash can take away any more."""
+        """Return the assignment that no crash can remove any more."""
         runner = self.talk.runner
         for entry in reversed(runner.log[: runner.committed]):
             for record in entry.records:
@@ -348,17 +351,17 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         group = self.talk.runner.machine.groups.get(GROUP)
         if not isinstance(group, ClassicGroup):
             return
-        alarms = self.talk.runner.alarms
+        timers = self.talk.runner.timers
         for member_id, member in group.members.items():
             waits = member_id in group.joining or member_id in group.syncing
-            watched = f"session of {member_id!r} in {GROUP!r}" in alarms
+            watched = f"session of {member_id!r} in {GROUP!r}" in timers
             assert watched or (waits and not member.is_new)
         for member_id in group.invited:
-            assert f"session of {member_id!r} in {GROUP!r}" in alarms
-        sessions = {name for name in alarms if name.startswith("session")}
+            assert f"session of {member_id!r} in {GROUP!r}" in timers
+        sessions = {name for name in timers if name.startswith("session")}
         assert len(sessions) <= len(group.members) + len(group.invited)
-        assert (f"join phase of {GROUP!r}" in alarms) == (group.state is State.PREPARING)
-        assert (f"sync phase of {GROUP!r}" in alarms) == bool(group.unsynced)
+        assert (f"join phase of {GROUP!r}" in timers) == (group.state is State.PREPARING)
+        assert (f"sync phase of {GROUP!r}" in timers) == bool(group.unsynced)
 
     @rule()
     def a_twin_that_starts_from_the_log_is_the_same(self) -> None:
@@ -380,7 +383,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.talk.pass_time(10 * LONG_MS)
         self.listen()
         assert self.expected == []
-        assert self.talk.alarms == set()
+        assert self.talk.timers == set()
         if GROUP in runner.machine.groups:
             assert self.talk.group.state is State.EMPTY
 

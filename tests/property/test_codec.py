@@ -1,4 +1,4 @@
-"""Every message in every version, filled by Hypothesis: round trips, and broken bytes."""
+"""Tests every message in every version, filled by Hypothesis: round trips, and damaged bytes."""
 
 from random import Random
 
@@ -74,7 +74,7 @@ def test_broken_bytes_decode_or_are_refused(cls: type[Message], rng: Random) -> 
             except WireError:
                 continue
             assert end <= len(broken)
-            # What was understood can be said again, and means the same.
+            # What was decoded can be encoded again, with the same meaning.
             again = encoder(cls, version)(message)
             assert encoder(cls, version)(decode_exact(cls, version, again)) == again
 

@@ -1,7 +1,7 @@
-"""Committed offsets against a model that remembers every commit and looks for the newest.
+"""Tests committed offsets against a model that keeps every commit and looks for the newest.
 
-Plain commits, commits in transactions, markers, deletions and reloads come in any order. The model
-keeps no state but the history; whatever the coordinator keeps must say the same.
+Plain commits, transactional commits, markers, deletions and reloads come in any order. The model
+keeps only the history; the coordinator must agree with it.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ new_positions = st.dictionaries(
 
 
 class Commit:
-    """What the model remembers of a commit."""
+    """A commit in the model."""
 
     def __init__(self, group: str, at: At, position: Position, producer: int | None) -> None:
         self.group, self.at, self.position, self.producer = group, at, position, producer

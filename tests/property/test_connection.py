@@ -1,9 +1,9 @@
-"""A connection: however its bytes are cut and whatever limit is hit, the outcome is the same.
+"""Tests that a connection gives the same results for any cut of its bytes and any limits.
 
-The reference is a client that waits for each answer, on a connection without limits. Against it
-stands one that sends everything at once, in any pieces, with limits of two answers, a hundred bytes
-or one request an event, a socket that has no room, syncs that take their time and a quota that
-pauses it. A quota also leaves records out of fetches, from some batch on, and does nothing else.
+The reference is a client that waits for each response, on a connection without limits. The other
+client sends everything at once, in any pieces, with limits of two responses, a hundred bytes or one
+request per event, a socket that has no room, slow syncs, and a quota that pauses it. A quota also
+leaves records out of fetches, from some batch on, and has no other effect.
 """
 
 from collections.abc import Callable
@@ -49,13 +49,13 @@ def damaged(content: bytearray) -> bytes:
 
 @st.composite
 def produces(draw: st.DrawFn) -> Asked:
-    # The last one is unknown: its refusal is an answer, too, unless nobody waits for one.
+    # The last one is unknown: its error is a response, too, unless the client expects none.
     topic = draw(st.sampled_from([*TOPICS, *TOPICS, *TOPICS, "unknown"]))
     value = bytes(draw(st.sampled_from([0, 1, 40, 400])))
     content = bytes(batch(draw(st.integers(1, 3)), value=value, start_ms=1))
     acks = draw(st.sampled_from([-1, -1, 1, 0]))
     if topic == "unknown" and acks == 0:
-        acks = 1  # without an answer, an error closes the connection
+        acks = 1  # without a response, an error closes the connection
     if acks and draw(st.integers(0, 9)) == 0:
         content = damaged(bytearray(content))
     return produce(topic, content, acks, draw(st.sampled_from([3, 9, 12])))
@@ -79,6 +79,7 @@ limits = st.builds(
     queued_bytes=st.sampled_from([100, 1 << 20]),
     queued_answers=st.sampled_from([0, 2, 1000]),
     frames_per_event=st.sampled_from([1, 3, 1000]),
+    buffered_bytes=st.sampled_from([0, 0, 100, 2_000]),
 )
 actions = st.lists(
     st.one_of(
@@ -113,7 +114,7 @@ def prepared(**circumstances: Any) -> OneConnection:
 
 
 def expected(asked: list[Asked]) -> OneConnection:
-    """Ask one after the other, without limits."""
+    """Send one request after the other, without limits."""
     one = prepared(limits=NO_LIMITS)
     answers = 0
     for number, each in enumerate(asked):
@@ -124,7 +125,7 @@ def expected(asked: list[Asked]) -> OneConnection:
 
 
 def play(one: OneConnection, stream: bytes, script: list[tuple[str, int]]) -> bytes:
-    """Do what a script says; return what has not arrived by then."""
+    """Run a script; return the requests that have not arrived by then."""
     for name, amount in script:
         if name == "arrive":
             one.arrive(stream[:amount])
@@ -138,7 +139,7 @@ def play(one: OneConnection, stream: bytes, script: list[tuple[str, int]]) -> by
 
 
 def restore(answers: list[Message], wanted: list[Message]) -> None:
-    """Put back what a quota leaves out of fetches: all of an answer, or the last batches of it."""
+    """Put back what a quota leaves out of fetches: the whole response, or its last batches."""
     for answer, other in zip(answers, wanted, strict=True):
         if not isinstance(answer, FetchResponse):
             continue
@@ -172,7 +173,7 @@ def test_cuts_and_limits_change_neither_answers_nor_log(
     stream = b"".join(each.frame(number) for number, each in enumerate(asked))
     one.arrive(play(one, stream, script))
     one.finish(sum(each.is_answered for each in asked))
-    # Those without an answer may still wait behind a pause.
+    # Requests without a response may still wait because of a pause.
     while one.logs(TOPICS) != reference.logs(TOPICS) and not one.connection.closed:
         before = one.logs(TOPICS)
         for _ in range(60):

@@ -1,9 +1,9 @@
-"""Members that come, go, stall and lose track: no partition ever has two readers.
+"""Members join, leave, stall and lose responses: no partition ever has two owners.
 
-Who reads what is what the members believe, not what the coordinator does. Requests of one member
-arrive in the order they were sent, some of them twice, some never, and some responses never. A
-member that vanishes stops reading when it does: one that stalls for longer than its session, and
-then reads on, no coordinator can hold back.
+Ownership is what the members act on, not what the coordinator stores. Requests of one member arrive
+in the order they were sent, some of them twice, some never, and some responses never. A member that
+crashes stops reading at once. No coordinator can stop a member that stalls for longer than its
+session and then reads on, so the test leaves that out.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from barnabas.groups.consumer import protocol, reconciliation
+from barnabas.groups.consumer import consumer_protocol, reconciliation
 from barnabas.groups.consumer.assignors.spec import Slot
 from barnabas.groups.consumer.consumer_member import Standing
 from barnabas.groups.consumer.reconciliation import Owned, Target
@@ -38,14 +38,14 @@ from tests.support.talk.consumer_talk import ConsumerTalk, TalkingMember
 TOPICS = ["one", "two", "three"]
 HEARTBEAT_MS = 5000
 PATIENCE = 6
-"""After so many heartbeats even the slowest has given up what it must; 60 s are allowed."""
+"""By then even the slowest member has revoked its partitions; the limit is 60 s."""
 
 FENCED = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID}
 SUBSCRIPTIONS = st.sampled_from([["one"], ["one", "two"], TOPICS])
 
 
 class Groups(RuleBasedStateMachine):
-    """A coordinator, and members that behave as well as members do."""
+    """A coordinator, and members that follow the protocol."""
 
     members = Bundle("members")
     absent = Bundle("absent")
@@ -66,23 +66,23 @@ class Groups(RuleBasedStateMachine):
         return member
 
     @rule(member=members, fate=st.sampled_from(["heard", "lost", "no answer", "twice"]))
-    def beat(self, member: TalkingMember, fate: str) -> None:
+    def heartbeat(self, member: TalkingMember, fate: str) -> None:
         if member not in self.present:
             return
         if fate == "lost":
-            member.lose_track()
+            member.lose_response()
         elif fate == "heard":
             self.report(member)
         else:
             request = member.request(full=True)
             for _ in range(2 if fate == "twice" else 1):
                 self.deliver(request)
-            member.lose_track()
+            member.lose_response()
 
     @rule(member=members)
-    def obey(self, member: TalkingMember) -> None:
+    def follow_assignment(self, member: TalkingMember) -> None:
         if member in self.present:
-            member.obey()
+            member.follow_assignment()
             self.stalled[member.member_id] = 0
 
     @rule(member=members, names=SUBSCRIPTIONS)
@@ -127,9 +127,9 @@ class Groups(RuleBasedStateMachine):
     def pass_time(self) -> None:
         self.talk.pass_time(HEARTBEAT_MS)
         for member in list(self.present):
-            self.stalled[member.member_id] += member.owned != member.told
+            self.stalled[member.member_id] += member.owned != member.assigned
             if self.stalled[member.member_id] >= PATIENCE:
-                self.obey(member)
+                self.follow_assignment(member)
             self.report(member)
 
     @rule(name=st.sampled_from(TOPICS))
@@ -163,11 +163,11 @@ class Groups(RuleBasedStateMachine):
         assert len(held) == len(set(held))
 
     def teardown(self) -> None:
-        """Once all is quiet, the group is stable and everything is read."""
+        """In the end the group is stable, and every partition has an owner."""
         for _ in range(40):
             self.talk.pass_time(HEARTBEAT_MS)
             for member in self.present:
-                member.obey()
+                member.follow_assignment()
                 self.report(member)
         if not self.present:
             return
@@ -183,10 +183,10 @@ class Groups(RuleBasedStateMachine):
         yield from self.talk.slots(*(names & self.talk.image.topics.keys()))
 
     def report(self, member: TalkingMember, *, full: bool = False) -> None:
-        """Report; who is fenced drops everything and joins again."""
+        """Send a heartbeat; a fenced member drops everything and rejoins."""
         response = self.deliver(member.request(full=full))
         if response is not None:
-            member.hear(response)
+            member.take_response(response)
         else:
             member.drop_all()
             member.join()
@@ -194,9 +194,9 @@ class Groups(RuleBasedStateMachine):
     def deliver(
         self, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerGroupHeartbeatResponse | None:
-        """Return the response, or None for who is fenced."""
+        """Return the response, or None if the member is fenced."""
         try:
-            return self.talk.beat(request)
+            return self.talk.heartbeat(request)
         except ApiError as error:
             if error.code not in FENCED:
                 raise
@@ -213,23 +213,25 @@ TestGroups = Groups.TestCase
 TestGroups.settings = LIMITS
 
 
-def everything_is_free(
+def every_partition_is_free(
     standing: Standing, target: Target, owned: Owned, is_free: Callable[[Slot], bool]
 ) -> Standing:
     return reconciliation.reconcile(standing, target, owned, lambda slot: True)
 
 
-def nobody_is_waited_for(
+def revocation_is_not_awaited(
     standing: Standing, target: Target, owned: Owned, is_free: Callable[[Slot], bool]
 ) -> Standing:
     return reconciliation.reconcile(standing, target, set(), is_free)
 
 
-@pytest.mark.parametrize("mutant", [everything_is_free, nobody_is_waited_for])
-def test_the_checks_bite(mutant: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "reconcile", mutant)
+@pytest.mark.parametrize("mutant", [every_partition_is_free, revocation_is_not_awaited])
+def test_the_checks_catch_mutants(
+    mutant: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_protocol, "reconcile", mutant)
     enough = settings(
-        LIMITS, max_examples=60, database=None, derandomize=True, phases=[Phase.generate]
+        LIMITS, max_examples=200, database=None, derandomize=True, phases=[Phase.generate]
     )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Groups, settings=enough)

@@ -1,8 +1,8 @@
-"""Brokers come, go, crash and lose disks; leaders propose, operators move: nothing is lost.
+"""Brokers start, stop, crash and lose disks; leaders propose, operators move: nothing is lost.
 
-Beside the controller stands a model of what each replica holds. A record is acknowledged when
-enough replicas are in sync and all of them have it. A crash takes what was not flushed. Whoever
-may be elected cleanly must hold everything that was acknowledged, in any order of events.
+A model keeps the records of each replica. A record is acknowledged when enough replicas are in sync
+and all of them have it. A crash loses unflushed records. A replica that may be elected cleanly must
+have all acknowledged records, for any order of events.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from barnabas.controller import brokers, elections, in_sync, placement
+from barnabas.controller import brokers, elections, isr_decisions, placement
 from barnabas.controller.partition_change import in_order
 from barnabas.controller.topic_rules import rules_of
 from barnabas.metadata.image import Image, PartitionImage
@@ -44,7 +44,7 @@ names = st.sampled_from(sorted(TOPICS))
 
 @dataclass
 class Data:
-    """What was acknowledged in a partition, and how much of it each broker holds."""
+    """The acknowledged records of a partition, and how many of them each broker has."""
 
     acknowledged: int = 0
     held: dict[int, int] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a leader sent, as it saw things then."""
+    """A leader's proposal, with the state that it was based on."""
 
     name: str
     seen: PartitionImage
@@ -61,7 +61,7 @@ class Proposal:
 
 
 class Controller(RuleBasedStateMachine):
-    """A cluster of four brokers, and topics of every temper."""
+    """A cluster of four brokers, and topics with all kinds of settings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,19 +84,19 @@ class Controller(RuleBasedStateMachine):
     # Brokers
 
     @rule(node_id=nodes, caught_up=st.booleans())
-    def beat(self, node_id: int, caught_up: bool) -> None:
+    def heartbeat(self, node_id: int, caught_up: bool) -> None:
         if self.registered(node_id):
             applied = None if caught_up else 0
-            self.talk.beat(node_id, applied=applied)
+            self.talk.heartbeat(node_id, applied=applied)
 
     @rule()
     def recover(self) -> None:
-        """Let everybody come back and catch up."""
+        """Start all brokers, and let them catch up."""
         for node_id in NODES:
             self.come_back(node_id)
             if self.talk.broker(node_id).stopping:
                 self.restart(node_id, clean=True, let_in=True)
-            self.beat(node_id, caught_up=True)
+            self.heartbeat(node_id, caught_up=True)
         for name in sorted(TOPICS):
             if self.partition(name).leader != -1:
                 self.propose(name, set(NODES))
@@ -104,7 +104,7 @@ class Controller(RuleBasedStateMachine):
 
     @rule(node_id=nodes)
     def stop(self, node_id: int) -> None:
-        if self.registered(node_id) and self.talk.beat(node_id, stop=True).should_shut_down:
+        if self.registered(node_id) and self.talk.heartbeat(node_id, stop=True).should_shut_down:
             heirs = [n for n in self.talk.image.brokers if self.talk.image.is_active(n)]
             leads = [name for name in TOPICS if self.partition(name).leader == node_id]
             assert not leads or heirs in ([], [node_id])
@@ -129,7 +129,7 @@ class Controller(RuleBasedStateMachine):
         self.talk.restart(node_id, clean=clean)
         self._accept_loss(node_id)
         if let_in:
-            self.talk.beat(node_id)
+            self.talk.heartbeat(node_id)
 
     @rule(node_id=nodes)
     def lose_disk(self, node_id: int) -> None:
@@ -184,14 +184,14 @@ class Controller(RuleBasedStateMachine):
         current = {b.node_id: b.broker_epoch for b in self.talk.image.brokers.values()}
         for proposal in in_flight:
             if any(current.get(n) != proposal.epochs.get(n) for n in proposal.members):
-                return  # one whom the leader counts does not answer any longer
+                return  # a replica that the leader counts does not answer any longer
         data.acknowledged += 1
         for node_id in sorted(needed):
             data.held[node_id] = data.acknowledged
 
     @rule(name=names, members=st.just(set(NODES)) | st.sets(nodes))
     def propose(self, name: str, members: set[int]) -> None:
-        """Let a leader send who is in sync with it; it arrives some time, or never."""
+        """Let a leader propose its ISR; the proposal arrives some time, or never."""
         now, data = self.partition(name), self.data[name]
         if now.leader == -1:
             return
@@ -206,7 +206,7 @@ class Controller(RuleBasedStateMachine):
     @precondition(lambda self: self.proposals)
     @rule(choice=st.sampled_from([-1, 0]))
     def hear(self, choice: int) -> None:
-        """Let a proposal arrive, once; it is taken only if nothing has changed."""
+        """Deliver a proposal once; it is accepted only if nothing has changed."""
         sent = self.proposals.pop(choice)
         now = self.partition(sent.name)
         try:
@@ -229,14 +229,14 @@ class Controller(RuleBasedStateMachine):
 
     @rule(name=names, node_id=nodes, crash=st.booleans())
     def overtake(self, name: str, node_id: int, crash: bool) -> None:
-        """Let what a leader says of a broker arrive after the broker was away (KIP-903)."""
+        """Deliver a proposal after the proposed broker has restarted (KIP-903)."""
         self.propose(name, set(NODES))
         if crash:
             self.restart(node_id, clean=False, let_in=True)
         else:
             self.fence(node_id)
             self.produce()
-            self.beat(node_id, caught_up=True)
+            self.heartbeat(node_id, caught_up=True)
         if self.proposals:
             self.hear(-1)
 
@@ -267,7 +267,7 @@ class Controller(RuleBasedStateMachine):
 
     @rule(name=names)
     def elect_uncleanly(self, name: str) -> None:
-        """An operator gives up what only brokers that are gone hold."""
+        """Let an operator delete data that only lost brokers have."""
         self.talk.configure(name, unclean_leader_election_enable="true")
         self.talk.configure(name, unclean_leader_election_enable="false")
         now, data = self.partition(name), self.data[name]
@@ -275,7 +275,7 @@ class Controller(RuleBasedStateMachine):
             data.acknowledged = min(data.acknowledged, data.held.get(now.leader, 0))
             data.held = {n: min(held, data.acknowledged) for n, held in data.held.items()}
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def partitions_are_sound(self) -> None:
@@ -298,7 +298,7 @@ class Controller(RuleBasedStateMachine):
             ).has_enough_in_sync(now)
 
     @invariant()
-    def whoever_may_lead_holds_everything(self) -> None:
+    def replicas_that_may_lead_have_everything(self) -> None:
         for name, data in self.data.items():
             now = self.partition(name)
             for node_id in (*(n for n in now.isr if n not in now.wiped), *now.eligible):
@@ -323,12 +323,12 @@ class Controller(RuleBasedStateMachine):
         return rules_of(self.talk.image.topics[name], self.talk.defaults).flush_on_ack
 
     def _lose(self, node_id: int, lost: Sequence[str]) -> None:
-        """Take from a broker what it held."""
+        """Delete the records of a broker."""
         for name in lost:
             self.data[name].held.pop(node_id, None)
 
     def _accept_loss(self, node_id: int) -> None:
-        """Give up what the last in sync lost where nobody else was known to have it."""
+        """Accept the loss of records that only the last in-sync replica had."""
         for name, data in self.data.items():
             now = self.partition(name)
             if now.isr == [node_id] and not now.wiped:
@@ -345,8 +345,8 @@ LIMITS = settings(
 )
 
 
-ALL_EXAMPLES = settings(LIMITS, max_examples=100, phases=[Phase.generate])
-"""A missing rule shows in some examples only."""
+ALL_EXAMPLES = settings(LIMITS, max_examples=300, phases=[Phase.generate])
+"""A missing rule fails only for some examples."""
 
 
 def test_nothing_is_lost() -> None:
@@ -354,7 +354,7 @@ def test_nothing_is_lost() -> None:
 
 
 def _any_process(image: Image, _: PartitionImage, member: BrokerState) -> bool:
-    return in_sync.is_available(image, member.broker_id)
+    return isr_decisions.is_available(image, member.broker_id)
 
 
 def _no_records(*_: object) -> list[MetadataRecord]:
@@ -364,9 +364,9 @@ def _no_records(*_: object) -> list[MetadataRecord]:
 @pytest.mark.parametrize(
     ("module", "rule_name", "without"),
     [
-        (in_sync, "knows_this_partition", lambda partition, epoch: None),
-        (in_sync, "is_available", lambda image, node_id: True),
-        (in_sync, "may_be_in_sync", _any_process),
+        (isr_decisions, "knows_this_partition", lambda partition, epoch: None),
+        (isr_decisions, "is_available", lambda image, node_id: True),
+        (isr_decisions, "may_be_in_sync", _any_process),
         (brokers, "has_all_acknowledged", lambda known, request, rules: True),
         (elections, "configs_changed", _no_records),
     ],
@@ -374,8 +374,9 @@ def _no_records(*_: object) -> list[MetadataRecord]:
 def test_without_a_rule_it_is_noticed(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, rule_name: str, without: object
 ) -> None:
-    """Epochs of leader and sender are not among these: with the others in force, each change they
-    would notice is a change of the partition too. They guard what the others might miss.
+    """The epochs of leader and sender are not among these rules. With the others in force, each
+    change that they would detect also changes the partition epoch. They are a second line of
+    defence.
     """
     monkeypatch.setattr(module, rule_name, without)
     with pytest.raises(AssertionError):

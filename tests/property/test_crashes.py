@@ -1,7 +1,7 @@
-"""The plug is pulled at every single step of whatever takes more than one.
+"""Tests a power cut at every step of every action that has more than one step.
 
-Each act runs once to count what it asks of the disk, then once for each of those steps: the n-th
-raises, the power goes, and the log is opened from what is left.
+Each action runs once to count its disk operations, and then once for each of them: the n-th raises,
+the power is cut, and the log is opened from what is left.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import pytest
 from barnabas.metadata.image import Image
 from barnabas.metadata.metadata_records import ClusterFormed, ProducerIdsReserved
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
-from barnabas.storage import compaction
+from barnabas.storage.compacting import compaction
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from tests.support.disks.log_changes import advance_start, drop_segments, swap_in
@@ -28,7 +28,7 @@ CUTS_PER_STEP = 4
 
 
 class PlugPulled(Exception):  # noqa: N818 - nothing is wrong with the program
-    """The machine is off."""
+    """The power is off."""
 
 
 def count_steps(disk: MemoryDisk, act: Callable[[], object]) -> int:
@@ -38,7 +38,7 @@ def count_steps(disk: MemoryDisk, act: Callable[[], object]) -> int:
 
 
 def interrupt(disk: MemoryDisk, step: int, act: Callable[[], object], rng: Random) -> None:
-    """Run the act up to a step, and cut the power."""
+    """Run the action up to a step, and cut the power."""
     last = disk.steps + step
 
     def before(_: str, path: str) -> None:
@@ -90,7 +90,7 @@ def every_cut(
 
 
 class Found(NamedTuple):
-    """What was found after a cut, and which cut that was."""
+    """The state that was found after a power cut, and the cut."""
 
     log: Log
     where: str
@@ -101,7 +101,7 @@ EVERYTHING = content(filled()[1])
 
 
 def compact(disk: MemoryDisk, log: Log, joined_bytes: int = 300) -> None:
-    """Clean everything that is sealed, joining segments up to a size."""
+    """Compact all sealed segments, and join segments up to a size."""
     log.settings = LogSettings(segment_bytes=joined_bytes, index_interval_bytes=100)
     work = compaction.plan(
         log, compaction.Urgency(0, 0, 1 << 40), delete_retention_ms=10, now_ms=50, upto=1 << 40
@@ -137,7 +137,7 @@ def test_a_compaction_happens_segment_by_segment_or_not_at_all(joined_bytes: int
 
 @joining
 def test_a_crash_within_the_recovery_from_a_crash(joined_bytes: int) -> None:
-    """Recovery is interrupted at every step of its own."""
+    """Recovery is interrupted at each of its own steps."""
     disk, log = filled()
     steps_of_compaction = count_steps(disk, partial(compact, disk, log, joined_bytes))
 
@@ -181,7 +181,7 @@ def test_what_was_flushed_survives_appends_rolls_and_flushes() -> None:
 
 
 def transactions() -> tuple[MemoryDisk, Log]:
-    """Return a flushed log in which one transaction of two is aborted."""
+    """Return a flushed log in which every second transaction is aborted."""
     disk = MemoryDisk()
     log = opened(disk)
     for number in range(6):
@@ -203,7 +203,7 @@ def write_in_transaction(log: Log, producer: int, number: int) -> None:
 
 
 def shown(log: Log) -> list[Record]:
-    """Return what is shown to whoever reads committed records only."""
+    """Return the records that a read_committed consumer gets."""
     log.producers.settle(log.end_offset)
     aborted = [(a.producer_id, a.first_offset) for a in log.aborted(0, log.end_offset)]
     found = committed(read_all(log), aborted)

@@ -1,4 +1,4 @@
-"""The reader with a memory says what a simple reader says, page after page."""
+"""Tests that the parser with a cache gives the same as a simple parser, page after page."""
 
 import math
 from collections import Counter
@@ -20,7 +20,7 @@ OWN = {"UUID", "device", "Hostname", "hostname", "modelName"}
 
 
 class Cursor:
-    """A simple reader of one line: letter by letter, without a memory."""
+    """A simple parser of one line: letter by letter, without a cache."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -118,7 +118,7 @@ Values = dict[tuple[str, str], tuple[dict[str, str], dict[str, float]]]
 
 
 def simple_page(text: str, tally: Tally) -> tuple[Values, list[int]]:
-    """Return labels and metrics by GPU, and the numbers of the lines that were refused."""
+    """Return labels and metrics by GPU, and the numbers of the refused lines."""
     found: Values = {}
     refused: list[int] = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -161,7 +161,7 @@ def quote(text: str) -> str:
 
 @st.composite
 def label_sets(draw: st.DrawFn) -> str:
-    """Labels in any order, with spaces, tabs and a last comma now and then."""
+    """Return labels in any order, sometimes with spaces, tabs and a last comma."""
     uuid = draw(st.sampled_from(["GPU-1", "GPU-2", ""]))
     labels = {"UUID": uuid, "pod": draw(label_text), "gpu": draw(st.sampled_from("012"))}
     labels |= draw(st.dictionaries(st.sampled_from(["GPU_I_ID", "Hostname", "x"]), label_text))
@@ -229,7 +229,7 @@ def lines(draw: st.DrawFn, labels: list[str]) -> str:
 
 @st.composite
 def page_rows(draw: st.DrawFn) -> list[str]:
-    """Several pages of one exporter: the same few label texts with other values."""
+    """Return several pages of one exporter: the same few label texts with other values."""
     labels = draw(st.lists(label_sets(), min_size=1, max_size=4))
     row = st.lists(lines(labels), max_size=8).map("\n".join)
     return draw(st.lists(row, min_size=1, max_size=4))
@@ -261,7 +261,9 @@ def test_well_formed_lines_mean_what_prometheus_client_reads(
     labels: str, value: float, timestamp: str
 ) -> None:
     line = f"DCGM_FI_DEV_GPU_TEMP{{{labels.rstrip(', ')}}} {value!r}{timestamp}"
-    if not line.isascii() or "\r" in line:  # it splits lines at letters that end none here
+    if (
+        not line.isascii() or "\r" in line
+    ):  # it also splits lines at letters that are no line ends here
         return
     (family,) = text_string_to_metric_families(line + "\n")
     (sample,) = family.samples

@@ -1,4 +1,4 @@
-"""Produce and Fetch are read and written by hand; the generated codecs must agree on every byte."""
+"""Tests that the hand-written codecs of Produce and Fetch agree with the generated ones."""
 
 from random import Random
 from typing import Any, cast
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from barnabas.model.errors import WireError
 from barnabas.model.ports import FileSlice
-from barnabas.protocol import fetch, produce, replica_fetch
+from barnabas.protocol import fetch, produce, replica_fetch_codec
 from barnabas.protocol.codec import decoder, encoder
 from barnabas.protocol.current_leader import Endpoint, Leader
 from barnabas.protocol.messages import fetch as fetch_messages
@@ -154,28 +154,28 @@ def test_fetch_requests_are_read_alike(version: int, rng: Random) -> None:
 @several
 @given(rng=randoms)
 def test_followers_write_requests_that_are_read_alike(rng: Random) -> None:
-    message = random_message(fetch_messages.FetchRequest, replica_fetch.VERSION, rng)
+    message = random_message(fetch_messages.FetchRequest, replica_fetch_codec.VERSION, rng)
     assert isinstance(message, fetch_messages.FetchRequest)
-    encoded = encoder(fetch_messages.FetchRequest, replica_fetch.VERSION)(message)
-    request = fetch.parse_request(replica_fetch.VERSION, memoryview(encoded), 0)
+    encoded = encoder(fetch_messages.FetchRequest, replica_fetch_codec.VERSION)(message)
+    request = fetch.parse_request(replica_fetch_codec.VERSION, memoryview(encoded), 0)
     request = request._replace(replica_id=3, replica_epoch=rng.getrandbits(60))
-    body = replica_fetch.encode_request(request)
-    again, end = decoder(fetch_messages.FetchRequest, replica_fetch.VERSION)(body, 0)
+    body = replica_fetch_codec.encode_request(request)
+    again, end = decoder(fetch_messages.FetchRequest, replica_fetch_codec.VERSION)(body, 0)
     assert end == len(body)
     assert again.replica_state.replica_epoch == request.replica_epoch
-    assert fetch.parse_request(replica_fetch.VERSION, memoryview(body), 0) == request
+    assert fetch.parse_request(replica_fetch_codec.VERSION, memoryview(body), 0) == request
 
 
 @several
 @given(rng=randoms)
 def test_followers_read_answers_alike(rng: Random) -> None:
-    message = random_message(fetch_messages.FetchResponse, replica_fetch.VERSION, rng)
+    message = random_message(fetch_messages.FetchResponse, replica_fetch_codec.VERSION, rng)
     assert isinstance(message, fetch_messages.FetchResponse)
-    body = encoder(fetch_messages.FetchResponse, replica_fetch.VERSION)(message)
-    found = replica_fetch.parse_response(memoryview(body))
+    body = encoder(fetch_messages.FetchResponse, replica_fetch_codec.VERSION)(message)
+    found = replica_fetch_codec.parse_response(memoryview(body))
     assert (found.error_code, found.session_id) == (message.error_code, message.session_id)
     assert [result._replace(records=memoryview(b"")) for result in found.results] == [
-        replica_fetch.Copied(
+        replica_fetch_codec.Copied(
             topic.topic_id,
             r.partition_index,
             r.error_code,
@@ -195,10 +195,10 @@ def test_followers_read_answers_alike(rng: Random) -> None:
 @several
 @given(rng=randoms)
 def test_answers_that_are_cut_short_are_refused(rng: Random) -> None:
-    message = random_message(fetch_messages.FetchResponse, replica_fetch.VERSION, rng)
-    body = encoder(fetch_messages.FetchResponse, replica_fetch.VERSION)(cast("Any", message))
+    message = random_message(fetch_messages.FetchResponse, replica_fetch_codec.VERSION, rng)
+    body = encoder(fetch_messages.FetchResponse, replica_fetch_codec.VERSION)(cast("Any", message))
     with pytest.raises(WireError):
-        replica_fetch.parse_response(memoryview(body)[: rng.randrange(len(body))])
+        replica_fetch_codec.parse_response(memoryview(body)[: rng.randrange(len(body))])
 
 
 @every_fetch
@@ -210,8 +210,8 @@ def test_fetch_answers_are_written_alike(version: int, rng: Random) -> None:
     by_id = version >= fetch.TOPIC_IDS_FROM
     for topic in message.responses:
         for result in topic.partitions:
-            result.snapshot_id = fetch_messages.SnapshotId()  # only said of the metadata log
-            result.records = result.records or b""  # never null: librdkafka minds
+            result.snapshot_id = fetch_messages.SnapshotId()  # only used for the metadata log
+            result.records = result.records or b""  # never null: librdkafka cannot read it
     topics = [
         (topic.topic_id if by_id else topic.topic, [told(r) for r in topic.partitions])
         for topic in message.responses

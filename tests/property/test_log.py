@@ -1,4 +1,4 @@
-"""A log against its dumb twin, with power cuts, crashes and everything else at any time."""
+"""Tests a log against a simple model, with power cuts, crashes and all operations at any time."""
 
 import sys
 from random import Random
@@ -19,8 +19,9 @@ from barnabas.model.steps import Work, finish
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.markers import ABORT, COMMIT
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
-from barnabas.storage import compaction, resuming, retention
+from barnabas.storage import resuming, retention
 from barnabas.storage.changes import Change, ChangeSteps, Sync
+from barnabas.storage.compacting import compaction
 from barnabas.storage.flush import FlushTask, carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
@@ -57,7 +58,7 @@ limits = st.sampled_from([0, 1, 100, 500, 2_000, 1 << 20])
 
 
 class LogMachine(RuleBasedStateMachine):
-    """Does to a log whatever a broker, its users and its power supply may do."""
+    """Does with a log whatever a broker, its users and its power supply may do."""
 
     @initialize(
         segment_bytes=st.sampled_from([1, 400, 1_500, 1 << 20]),
@@ -81,7 +82,7 @@ class LogMachine(RuleBasedStateMachine):
         self.retired: list[str] = []
         self.log = self.opened(clean=False)
 
-    # --- what producers do
+    # --- producers ---
 
     @rule(content=contents, codec=codecs, age=st.integers(-20, 20), producer=st.integers(-1, 1))
     def append(
@@ -137,7 +138,7 @@ class LogMachine(RuleBasedStateMachine):
     def new_leader(self) -> None:
         self.epoch += 1
 
-    # --- what time and operators do
+    # --- time and operators ---
 
     @rule()
     @precondition(lambda self: self.log.active.size)
@@ -203,7 +204,7 @@ class LogMachine(RuleBasedStateMachine):
             before_offset = self.log.segments[count].base_offset
             if (
                 keep_ms == keep_bytes == retention.UNLIMITED
-            ):  # then only what is below the start goes
+            ):  # then only records below the start are deleted
                 assert before_offset <= self.model.start
             steps = drop_segments(self.log, before_offset, self.retired)
             self.begin_change(steps, before_offset, at_once=at_once)
@@ -224,7 +225,7 @@ class LogMachine(RuleBasedStateMachine):
         self.note_swap(first)
 
     def begin_change(self, steps: ChangeSteps[Any], new_start: int, *, at_once: bool) -> None:
-        """Start a change; what becomes of the log's start is known when it is over."""
+        """Start a change; the log's start is known when it is over."""
 
         def done(_: object) -> None:
             self.log.change = None
@@ -239,7 +240,7 @@ class LogMachine(RuleBasedStateMachine):
             self.finish_change()
 
     def refused(self, error: OSError) -> None:
-        raise AssertionError("the disk never refuses") from error
+        raise AssertionError("the disk never refuses writes") from error
 
     def finish_change(self) -> None:
         first = self.log.segments[0]
@@ -248,7 +249,7 @@ class LogMachine(RuleBasedStateMachine):
         self.note_swap(first)
 
     def note_swap(self, first: Segment) -> None:
-        """Have the twin compacted in the same step as the log."""
+        """Compact the model in the same step as the log."""
         if self.swapping is not None and self.log.segments[0] is not first:
             self.model.compact(*self.swapping)
             self.swapping = None
@@ -299,7 +300,7 @@ class LogMachine(RuleBasedStateMachine):
 
         self.begin_change(steps(), 0, at_once=at_once)
 
-    # --- what goes wrong
+    # --- failures ---
 
     @rule()
     def process_dies(self) -> None:
@@ -335,7 +336,7 @@ class LogMachine(RuleBasedStateMachine):
         self.safe_end = self.model.end
         assert self.log.end_offset == self.model.end
 
-    # --- what must hold
+    # --- invariants ---
 
     @rule(fraction=fractions, limit=limits, upper=fractions, at_least_one=st.booleans())
     def read(self, fraction: float, limit: int, upper: float, *, at_least_one: bool) -> None:
@@ -457,14 +458,15 @@ class LogMachine(RuleBasedStateMachine):
             clean=clean,
             recovery_point=self.recovery_point,
         )
-        # A crash may take small files that can be made anew, and segments nobody was promised.
+        # A crash may lose small files that can be rebuilt, and segments without acknowledged
+        # records.
         harmless = () if clean else ("rebuilt", "do not follow")
         serious = [p for p in recovered.problems if not any(h in p for h in harmless)]
         assert serious == [], serious
         return recovered.log
 
     def finish_swap(self) -> None:
-        """Let a swap come to its end: which crash leaves what of it, `test_crashes.py` shows."""
+        """Complete a swap: `test_crashes.py` tests crashes during a swap."""
         if self.swapping is not None:
             self.finish_change()
 
@@ -491,7 +493,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @property
     def high_watermark(self) -> int:
-        """Up to where a partition that follows the disk is read."""
+        """Return the offset up to which a partition that follows the disk is read."""
         return max(self.log.flushed_offset, self.log.start_offset)
 
     def last_stable_offset(self) -> int:
@@ -500,7 +502,7 @@ class LogMachine(RuleBasedStateMachine):
         return max(self.log.start_offset, min(self.high_watermark, first_unstable))
 
     def stored(self, upper: int) -> list[Record]:
-        """Return every record below an offset, markers too: time is looked up among all."""
+        """Return every record below an offset, also markers: lookups by time use all of them."""
         found = [r for header, batch in read_all(self.log) for r in records(batch, header)]
         return [record for record in found if self.model.start <= record.offset < upper]
 

@@ -1,4 +1,4 @@
-"""Plans of `barnabas partition`: even, apart, no move too many; against brute force if small."""
+"""Tests plans of `barnabas partition`: balanced, on distinct brokers, and with the fewest moves."""
 
 from collections import Counter
 from itertools import product
@@ -15,7 +15,7 @@ Layout = dict[Place, Replicas]
 
 @st.composite
 def layouts(draw: st.DrawFn, nodes: int, partitions_max: int = 30) -> Layout:
-    """Any partitions on brokers 1 to `nodes`, with as many copies as each topic likes."""
+    """Draw partitions on brokers 1 to `nodes`, with a random replication factor per topic."""
     found: Layout = {}
     for topic in ("a", "b", "c"):
         count = draw(st.integers(1, nodes))

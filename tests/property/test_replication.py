@@ -1,7 +1,7 @@
-"""Three copies under chance: what was acknowledged stays, and committed prefixes agree.
+"""Tests three replicas under random events: acknowledged records stay, committed prefixes agree.
 
-Whatever is lost on the way, whoever leads next, whenever the power goes: under `flush=ack` a record
-that was acknowledged to acks=all is in the log of every later leader.
+For any lost messages, leaders and power cuts: with `flush=ack`, a record that was acknowledged to
+acks=all is in the log of every later leader.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from barnabas.model.errors import ApiError
 from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.records import records
 from barnabas.storage.trimming import drop_segments
-from tests.support.raft.replica_set import ReplicaSet, Stand
+from tests.support.raft.replica_set import ReplicaSet, SimulatedBroker
 from tests.support.talk.batches import make_batch, read_all
 
 SEEDS = 60
@@ -21,7 +21,7 @@ STEPS = 600
 
 
 class Story:
-    """A run drawn from a seed, and what was promised in it."""
+    """A run drawn from a seed, and its acknowledged records."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
@@ -37,7 +37,7 @@ class Story:
         self.committed: dict[int, bytes] = {}
 
     def step(self) -> None:
-        """Let one thing happen."""
+        """Run one random event."""
         happens: list[Callable[[], None]] = [
             *[self.append] * 2,
             *[self.deliver] * 10,
@@ -53,7 +53,7 @@ class Story:
         self.check()
 
     def append(self) -> None:
-        # To whoever thinks it leads: a client may not know better either.
+        # To every broker that considers itself the leader: a client may not know better either.
         leading = [s for s in self.set.stands.values() if s.alive and s.partition.leads]
         if leading:
             stand = self.rng.choice(leading)
@@ -85,7 +85,7 @@ class Story:
     def hear(self) -> None:
         behind = [s for s in self.set.stands.values() if s.alive and s.placements]
         if behind:
-            self.rng.choice(behind).hear()
+            self.rng.choice(behind).apply_next_decision()
 
     def alter(self) -> None:
         if self.set.proposals:
@@ -109,7 +109,7 @@ class Story:
             self.set.start(self.rng.choice(down))
 
     def delete(self) -> None:
-        """Let the leader drop what is old, so that others may come too late for it."""
+        """Let the leader delete old records, so that a follower may be too late for them."""
         leader = self.set.leader
         if leader is not None and self.rng.random() < 0.2:
             partition, log = leader.partition, leader.partition.log
@@ -122,12 +122,12 @@ class Story:
         self.set.move(self.rng.choice((1, 2, 3)))
 
     def check(self) -> None:
-        """Hold what is known against every copy."""
+        """Compare the acknowledged records with every replica."""
         for stand in self.set.stands.values():
             if stand.alive:
                 self._check(stand)
 
-    def _check(self, stand: Stand) -> None:
+    def _check(self, stand: SimulatedBroker) -> None:
         partition = stand.partition
         high = partition.high_watermark
         assert high >= stand.high_watermark_seen, "a high watermark went back"
@@ -141,15 +141,15 @@ class Story:
             )
 
     def end(self) -> None:
-        """Let everything come back and settle, and read it all."""
+        """Start all brokers, let them settle, and read everything."""
         for number, stand in self.set.stands.items():
             if not stand.alive:
                 self.set.start(number)
-        self.set.calm(120)
+        self.set.settle_all(120)
         self.check()
         leader = self.set.leader
         assert leader is not None
-        assert sorted(self.set.placed.isr) == [1, 2, 3], "somebody did not catch up"
+        assert sorted(self.set.placed.isr) == [1, 2, 3], "a replica did not catch up"
         end = leader.partition.log.end_offset
         expected = contents(leader.partition, end)
         for stand in self.set.stands.values():

@@ -1,4 +1,4 @@
-"""Recovery from a resume point finds what recovery from all headers finds, whatever happened."""
+"""Tests that recovery from a resume point finds the same as recovery from all headers."""
 
 from copy import deepcopy
 from random import Random
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from barnabas.model.steps import Work, finish
 from barnabas.protocol.records import TRANSACTIONAL
-from barnabas.storage import resuming, snapshots
+from barnabas.storage import producer_snapshots, resuming
 from barnabas.storage.log import RESUME_FILE, Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.segment import Segment, Totals
@@ -23,7 +23,7 @@ PRODUCERS = 3
 
 
 class Story:
-    """A log, and everything that a broker does to it, drawn from a seed."""
+    """A log, and all actions of a broker on it, drawn from a seed."""
 
     def __init__(self, rng: Random, *, compacts: bool) -> None:
         self.rng = rng
@@ -105,7 +105,9 @@ def state(log: Log) -> dict[str, object]:
     return {
         "bounds": (log.start_offset, log.end_offset, log.flushed_offset),
         "epochs": log.epochs.entries,
-        "producers": snapshots.decode(snapshots.encode(log.producers)).open_transactions(),
+        "producers": producer_snapshots.decode(
+            producer_snapshots.encode(log.producers)
+        ).open_transactions(),
         "sent": {i: (p.epoch, p.batches) for i, p in log.producers.by_id.items()},
         "aborted": [segment.aborted.entries() for segment in log.segments],
         "totals": [
@@ -136,11 +138,11 @@ def test_a_resume_point_changes_nothing_but_the_time_it_takes(seed: int, *, comp
         expected = state(story.opened(twin))
         story.log = story.opened(story.disk)
         assert state(story.log) == expected
-        story.sequences = [s + 100 for s in story.sequences]  # as new epochs would, for brevity
+        story.sequences = [s + 100 for s in story.sequences]  # a shortcut for new epochs
 
 
 def test_resume_points_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the test above would show nothing."""
+    """Otherwise the test above would show nothing."""
     outcomes: list[bool] = []
     original = Segment.resume
 
@@ -163,7 +165,7 @@ def test_resume_points_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def noted() -> Story:
-    """Return a flushed log with a resume point, and some batches behind it."""
+    """Return a flushed log with a resume point, and some batches after it."""
     story = Story(Random(7), compacts=False)
     story.settings = LogSettings(index_interval_bytes=150, compacts=False)
     story.log.settings = story.settings

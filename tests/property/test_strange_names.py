@@ -1,4 +1,4 @@
-"""Strange names in a log's folder: the log stays readable, and whatever has them stays."""
+"""Tests unknown names in a log's folder: the log stays readable, and the files stay."""
 
 import tempfile
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.storage.log import LogSettings
 from barnabas.storage.recovery import Recovered, open_log
 from tests.support.examples import examples
@@ -48,7 +48,7 @@ LIKE_OURS = (
     "leader-epoch-checkpoint.tmp",
     f"{ZERO}.log.5.damaged.tmp",
 )
-"""Names that a file of the log may have, and a folder may not."""
+"""Names that a file of the log may have, but a folder may not."""
 
 texts = st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1, max_size=20)
 strange = st.one_of(

@@ -1,4 +1,4 @@
-"""Look-ups by time against a simple model that opens every batch, whatever happens meanwhile."""
+"""Tests lookups by time against a simple model that opens every batch."""
 
 from collections.abc import Callable
 from random import Random
@@ -71,7 +71,7 @@ def log_of(
 
 
 def run(look: Steps[Found | None], meanwhile: Callable[[], None] = lambda: None) -> Found | None:
-    """Do a look-up step by step, with something else happening in between."""
+    """Run a lookup step by step, with other actions in between."""
     call = None
     try:
         while True:
@@ -112,7 +112,7 @@ def test_the_same_is_found_as_by_opening_every_batch(
         for time in range(0, 62, 7):
             look = log.offset_for_time(time, limit, Work())
             assert run(look) == first_at_or_after(log, time, limit)
-        for _ in range(2):  # the second time it is remembered
+        for _ in range(2):  # the second time from the cache
             assert run(log.max_timestamp_record(limit, Work())) == latest(log, limit)
 
 

@@ -1,8 +1,8 @@
-"""A node ends transactions whatever becomes of the markers: refused, late, or cut off by a crash.
+"""A node ends transactions while markers are refused, late, or lost in a crash.
 
-- no transaction is complete before each of its partitions has its marker, or is gone
+- no transaction is complete before each of its partitions has its marker, or is deleted
 - every partition gets one outcome for an epoch, however often its marker is written
-- in the end all are complete, and questions that waited are answered
+- in the end all are complete, and waiting requests have got a response
 """
 
 from random import Random
@@ -36,7 +36,7 @@ STEPS = ("begin", "begin", "end", "hold", "release", "fail", "refuse", "allow", 
 
 
 class World:
-    """A node, a producer, and markers that misbehave."""
+    """A node, a producer, and markers that fail."""
 
     def __init__(self, talk: Dialogue, markers: Markers, rng: Random) -> None:
         self.talk = talk
@@ -53,7 +53,7 @@ class World:
         self.check()
 
     def begin(self) -> None:
-        """Open a transaction; a producer that is refused or not answered asks for a new epoch."""
+        """Open a transaction; a producer with an error or no response requests a new epoch."""
         chosen = self.rng.sample(PLACES, self.rng.randint(1, 3))
         exchange = send_add(self.talk, self.producer, *chosen)
         if exchange.waiting:
@@ -131,7 +131,7 @@ class World:
         return found
 
     def _watch(self) -> None:
-        """Note every transaction whose markers are to be written."""
+        """Record every transaction whose markers are to be written."""
         transactions = self.talk.node.transactions
         end = transactions.end
 

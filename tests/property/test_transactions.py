@@ -1,14 +1,14 @@
-"""The transaction coordinator under whatever order things come in.
+"""Tests the transaction coordinator with requests in any order.
 
-Producers of both kinds come, go on, add, commit and abort, also late and twice; commits of the log
-are held back; the coordinator crashes and begins again from what was committed. What must hold:
+Producers of both versions initialize, add, commit and abort, also late and twice. Commits of the
+log are delayed. The coordinator crashes and restarts from what was committed. The invariants:
 
-- an outcome that was answered never changes
+- an outcome in a response never changes
 - an epoch of transaction version 2 ends at most one transaction
 - markers are written only for outcomes that are committed
-- a new instance leaves no way for an older one
-- what is decided is carried out before anything else happens, and in the end it is carried out
-- another coordinator that reads the log knows what this one knows
+- an older instance can do nothing after a newer one was initialized
+- a decided outcome is carried out before anything else happens, and always in the end
+- another coordinator that reads the log has the same state
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ RARE = ("crash", "time", "hold", "refuse")
 
 
 class Instance:
-    """A producer's program: what it was told last, and before that."""
+    """A producer's process: its last response, and the one before that."""
 
     def __init__(self, name: str, version: int) -> None:
         self.name = name
@@ -46,7 +46,7 @@ class Instance:
 
 
 class World:
-    """A coordinator, some instances, and what they were promised."""
+    """A coordinator, some instances, and the responses that they got."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -77,7 +77,9 @@ class World:
         def told(producer: ProducerIdAndEpoch) -> None:
             if producer != ASK_AGAIN:
                 known = {i for other in self.instances for i in other.identities}
-                assert expected is not None or producer not in known, "two have one identity"
+                assert expected is not None or producer not in known, (
+                    "two instances have one producer id and epoch"
+                )
                 instance.identities.append(producer)
                 self.fenced[instance.name] = producer
 
@@ -152,19 +154,19 @@ class World:
         assert self.talk.runner.machine.find(Wanted()).response == known
 
     def check(self) -> None:
-        """Look at the log as another coordinator would."""
+        """Load the log as another coordinator would."""
         ends: dict[tuple[str, ProducerIdAndEpoch], bool] = {}
         for transaction in self._stored(self.runner.committed):
             if not transaction.state.is_ending or transaction.version == 0:
                 continue
             key = (transaction.transactional_id, transaction.producer)
-            if key in ends:  # at most the abort of nothing, with which a new id is given out
+            if key in ends:  # at most the abort of nothing, with which a new id is assigned
                 assert not transaction.partitions, "an epoch ended two transactions"
                 assert ends[key] is transaction.commits is False
             ends[key] = transaction.commits
         for (name, producer), commit in self.promised.items():
             signer = producer._replace(producer_epoch=producer.producer_epoch + 1)
-            assert ends[name, signer] == commit, "what was answered is not what is written"
+            assert ends[name, signer] == commit, "a response differs from the log"
         known: dict[str, Transaction] = {}
         for transaction in self._stored(len(self.runner.log)):
             self._check_order(known.get(transaction.transactional_id), transaction)
@@ -172,7 +174,7 @@ class World:
         assert self.runner.machine.find(Wanted()).response == list(known.values())
 
     def settle(self) -> None:
-        """Let all that is under way come to its end, after one more crash."""
+        """Complete everything that is pending, after one more crash."""
         self.runner.hold_commits = False
         self.runner.commit()
         self.talk.to_end.clear()
@@ -181,7 +183,7 @@ class World:
         self.markers(self.instances[0])
         self.check()
         left = self.runner.machine.find(Wanted(states=BUSY)).response
-        assert left == [], "something was never ended"
+        assert left == [], "a transaction never ended"
 
     @staticmethod
     def _check_order(before: Transaction | None, after: Transaction) -> None:
@@ -191,7 +193,7 @@ class World:
         assert before is None or not was_ending or before.commits == after.commits
 
     def _is_fenced(self, name: str, producer: ProducerIdAndEpoch) -> bool:
-        """Tell whether a later instance was told of its own identity."""
+        """Return whether a later instance got a response with its producer id and epoch."""
         latest = self.fenced.get(name)
         same = latest is not None and latest.producer_id == producer.producer_id
         return same and producer.producer_epoch < latest.producer_epoch  # type: ignore[union-attr]
@@ -228,7 +230,7 @@ def test_whatever_comes(seed: int, steps: int) -> None:
 @settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_with_few_epochs(seed: int) -> None:
-    """The same where producer ids are used up after three transactions."""
+    """Test the same if producer ids are used up after three transactions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transitions, "EPOCH_MAX", 4)
         patch.setattr(transitions, "LAST_EPOCH", 3)
@@ -237,4 +239,4 @@ def test_with_few_epochs(seed: int) -> None:
             world.step()
         world.settle()
         given_out = [i.producer_epoch for instance in world.instances for i in instance.identities]
-        assert max(given_out, default=0) <= 3, "the last epoch is for fencing alone"
+        assert max(given_out, default=0) <= 3, "the last epoch is for fencing only"

@@ -1,17 +1,16 @@
-"""Each starred rule of a cluster switched off in turn: the simulation must notice.
+"""Tests that the simulation of a cluster detects each disabled reliability rule.
 
-A mutant is a patch that lives here alone. It must be caught within so many seeds, by one that
-passes without it. What concerns the quorum alone is also in `test_raft.py`, what concerns a lone
-broker's coordinators in `test_mutants.py`.
+A mutant is a patch that disables one rule; patches exist only in tests. A limited number of
+seeds must catch it, and the seed that catches it must pass without it. `test_raft.py` has more
+mutants of the quorum, and `test_mutants.py` those of a single broker's coordinators.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from barnabas.controller import brokers, in_sync, partition_change
+from barnabas.controller import brokers, isr_decisions, partition_change
 from barnabas.model.endings import Endings
 from barnabas.model.errors import ApiError
 from barnabas.node.cluster.controlling import Controlling
@@ -28,16 +27,16 @@ from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.scenario import Theme
 from barnabas.storage.log import Log
 from barnabas.storage.producers import ProducerStates
-from barnabas.transactions import transitions
 from barnabas.transactions.transitions import LAST_EPOCH
+from tests.support.shared_mutants import epoch_stays_at_end, retry_answers_newest_offset
 
 SEEDS = 200
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
-def cut_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """A follower gives up everything above its own high watermark (KIP-101)."""
+def truncate_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """A follower truncates its log to its own high watermark (KIP-101)."""
     original = FollowerReplica.begin
 
     def begin(self: Any) -> None:
@@ -47,18 +46,18 @@ def cut_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FollowerReplica, "begin", begin)
 
 
-def nobody_diverges(patch: pytest.MonkeyPatch) -> None:
-    """A leader does not look at the epoch of the last batch that a follower has (KIP-279)."""
+def leader_ignores_divergence(patch: pytest.MonkeyPatch) -> None:
+    """The leader ignores the epoch of a follower's last batch (KIP-279)."""
     patch.setattr(Partition, "diverges", lambda *_: None)
 
 
-def committed_isr_counts_alone(patch: pytest.MonkeyPatch) -> None:
-    """The high watermark does not wait for who may be in sync by now, for all the leader knows."""
+def high_watermark_ignores_proposed_isr(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark does not wait for replicas that the leader has proposed for the ISR."""
     patch.setattr(InSync, "maximal_isr", property(lambda self: self.isr))
 
 
-def watermark_moves_while_short(patch: pytest.MonkeyPatch) -> None:
-    """The high watermark moves though too few are in sync: who left is eligible, and lacks it."""
+def high_watermark_advances_under_min_isr(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark advances below the minimum ISR: eligible leaders lack records."""
     original = InSync.high_watermark
 
     def high_watermark(self: Any, local_safe: int) -> int:
@@ -71,25 +70,27 @@ def watermark_moves_while_short(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InSync, "high_watermark", high_watermark)
 
 
-def one_copy_is_enough(patch: pytest.MonkeyPatch) -> None:
-    """A leader alone in its ISR takes acks=all, and moves the high watermark."""
+def acks_all_accepted_under_min_isr(patch: pytest.MonkeyPatch) -> None:
+    """A leader below the minimum ISR accepts acks=all and advances the high watermark."""
     patch.setattr(InSync, "is_under_min_isr", property(lambda _: False))
 
 
 def joins_below_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """A replica joins the ISR that lacks what was acknowledged."""
+    """A replica that lacks acknowledged records joins the ISR."""
     patch.setattr(replication, "reaches_high_watermark", lambda *_: True)
     patch.setattr(replication, "reaches_epoch", lambda *_: True)
 
 
 def joins_before_epoch_start(patch: pytest.MonkeyPatch) -> None:
-    """A replica joins the ISR at the high watermark of a new leader that knows an old one."""
+    """A replica joins the ISR at the high watermark of a new leader, which may be outdated."""
     patch.setattr(replication, "reaches_epoch", lambda *_: True)
 
 
-def joins_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
-    """A replica joins the ISR of a new leader that has not heard of it in this epoch: what it had
-    in an earlier one it may have truncated."""
+def joins_before_first_fetch(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR of a new leader before it fetched in this epoch.
+
+    It may have truncated what it had in an earlier epoch.
+    """
     original = InSync.may_join
 
     def may_join(self: Any, replica: int, follower: Any, high: int, broker_epochs: Any) -> bool:
@@ -101,8 +102,8 @@ def joins_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InSync, "may_join", may_join)
 
 
-def counts_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
-    """A new leader takes it that who is in sync has all that it has itself, unheard."""
+def leader_assumes_followers_have_everything(patch: pytest.MonkeyPatch) -> None:
+    """A new leader assumes that in-sync replicas have its whole log before they fetch."""
     original = InSync.place
 
     def place(self: Any, *rest: Any) -> None:
@@ -113,36 +114,36 @@ def counts_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InSync, "place", place)
 
 
-def partition_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    """AlterPartition is carried out although the partition has changed since it was made."""
-    patch.setattr(in_sync, "knows_this_partition", lambda *_: None)
+def partition_epochs_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The controller accepts an AlterPartition request although the partition has changed since."""
+    patch.setattr(isr_decisions, "knows_this_partition", lambda *_: None)
 
 
-def leader_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    """AlterPartition of a leader that was deposed is carried out."""
-    patch.setattr(in_sync, "leads_in_this_epoch", lambda *_: None)
-    patch.setattr(in_sync, "knows_this_partition", lambda *_: None)
-    patch.setattr(in_sync, "_check_members", lambda *_: None)
+def leader_epochs_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The controller accepts an AlterPartition request of a previous leader."""
+    patch.setattr(isr_decisions, "leads_in_this_epoch", lambda *_: None)
+    patch.setattr(isr_decisions, "knows_this_partition", lambda *_: None)
+    patch.setattr(isr_decisions, "_check_members", lambda *_: None)
 
 
-def broker_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
-    """A replica joins the ISR that was restarted, and lost records, since it fetched (KIP-903)."""
+def broker_epochs_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR although it restarted and lost records since it fetched (KIP-903)."""
     patch.setattr(
-        in_sync,
+        isr_decisions,
         "may_be_in_sync",
-        lambda image, _, member: in_sync.is_available(image, member.broker_id),
+        lambda image, _, member: isr_decisions.is_available(image, member.broker_id),
     )
     patch.setattr(replication, "lives_as_it_fetched", lambda _, epoch: epoch is not None)
 
 
 def fenced_replicas_join(patch: pytest.MonkeyPatch) -> None:
     """A replica joins the ISR although its broker is fenced or stopping (KAFKA-14154)."""
-    patch.setattr(in_sync, "is_available", lambda *_: True)
+    patch.setattr(isr_decisions, "is_available", lambda *_: True)
 
 
 def stopping_replicas_join(patch: pytest.MonkeyPatch) -> None:
-    """A replica joins the ISR although its broker is about to stop."""
-    patch.setattr(in_sync, "is_available", lambda image, node: not image.brokers[node].fenced)
+    """A replica joins the ISR although its broker is stopping."""
+    patch.setattr(isr_decisions, "is_available", lambda image, node: not image.brokers[node].fenced)
     patch.setattr(
         Replicas,
         "_active_epoch",
@@ -150,18 +151,18 @@ def stopping_replicas_join(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def nobody_is_eligible(patch: pytest.MonkeyPatch) -> None:
-    """Who leaves the ISR below its minimum is forgotten: the last replica stands alone."""
+def eligible_leaders_not_recorded(patch: pytest.MonkeyPatch) -> None:
+    """The controller forgets replicas that leave the ISR below its minimum as eligible leaders."""
     patch.setattr(partition_change, "eligible_leaders", lambda *_, **__: [])
 
 
 def unclean_restarts_are_trusted(patch: pytest.MonkeyPatch) -> None:
-    """A broker that lost power keeps its place, whatever it lost (KIP-966)."""
+    """A broker that lost power stays in the ISR, whatever it lost (KIP-966)."""
     patch.setattr(brokers, "has_all_acknowledged", lambda *_: True)
 
 
-def copies_know_no_producers(patch: pytest.MonkeyPatch) -> None:
-    """A follower does not remember producers: after a failover, a retry is appended again."""
+def followers_ignore_producer_state(patch: pytest.MonkeyPatch) -> None:
+    """A follower does not keep producer state: after a failover, a retry is appended again."""
     original = Log.append_replicated
 
     def append(self: Any, *rest: Any) -> Any:
@@ -175,36 +176,13 @@ def copies_know_no_producers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "append_replicated", append)
 
 
-def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
-    """Transactions end without a larger epoch, and markers do not carry one (KIP-890)."""
-    original = transitions._ended
-
-    def ended(before: Any, *rest: Any) -> Any:
-        return replace(original(before, *rest), producer_epoch=before.producer_epoch)
-
-    patch.setattr(transitions, "_ended", ended)
+def late_markers_accepted(patch: pytest.MonkeyPatch) -> None:
+    """A late marker ends the producer's next transaction (KAFKA-17754)."""
     patch.setattr(ProducerStates, "check_marker", lambda *_: None)
 
 
-def late_markers_are_taken(patch: pytest.MonkeyPatch) -> None:
-    """A marker ends what its own epoch has open: one that comes late ends the next transaction
-    (KAFKA-17754)."""
-    patch.setattr(ProducerStates, "check_marker", lambda *_: None)
-
-
-def retry_answers_newest_offset(patch: pytest.MonkeyPatch) -> None:
-    """A repeated batch is answered with an offset that is not its own, across failover too."""
-    original = ProducerStates.check
-
-    def check(self: Any, header: Any) -> Any:
-        found = original(self, header)
-        return found and self.by_id[header.producer_id].batches[-1]
-
-    patch.setattr(ProducerStates, "check", check)
-
-
-def any_marker_ends_what_waits(patch: pytest.MonkeyPatch) -> None:
-    """The marker of a producer's last transaction voids what it writes in the next (KIP-890)."""
+def old_marker_fails_pending_writes(patch: pytest.MonkeyPatch) -> None:
+    """The marker of a producer's last transaction fails pending writes of the next (KIP-890)."""
     original = Endings.ended
 
     def ended(self: Any, writer: Any, _: int) -> None:
@@ -213,8 +191,8 @@ def any_marker_ends_what_waits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Endings, "ended", ended)
 
 
-def markers_of_moved_copies_are_given_up(patch: pytest.MonkeyPatch) -> None:
-    """A partition whose copy here is gone is taken for one that was deleted."""
+def markers_dropped_for_moved_replicas(patch: pytest.MonkeyPatch) -> None:
+    """A partition whose replica moved to another broker is handled like a deleted one."""
     original = Ending._refused
 
     def refused(self: Any, partition: Any, delay_ms: int, error: Exception) -> None:
@@ -227,17 +205,17 @@ def markers_of_moved_copies_are_given_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
-    """Vote and epoch are answered before they are on disk."""
+    """A broker answers before vote and epoch are on disk."""
     patch.setattr(QuorumStateFile, "synced", lambda _: False)
 
 
-def topics_do_not_grow(patch: pytest.MonkeyPatch) -> None:
-    """Topics that are made while brokers are down keep the few copies they got."""
+def missing_replicas_not_added(patch: pytest.MonkeyPatch) -> None:
+    """Topics that are created while brokers are down never get their missing replicas."""
     patch.setattr(Controlling, "grow", lambda _: None)
 
 
-def leader_keeps_leading_on_a_full_disk(patch: pytest.MonkeyPatch) -> None:
-    """A leader goes on to lead whose disk has refused every append for long."""
+def leader_with_full_disk_does_not_resign(patch: pytest.MonkeyPatch) -> None:
+    """A leader whose disk has refused every append for long does not resign."""
     patch.setattr(InSync, "resigns", property(lambda _: False, lambda *_: None))
 
 
@@ -247,17 +225,17 @@ KILLS = ClusterFaults(
     down_ms_max=1_500,
     triggered=0.5,
 )
-"""Leaders die, most of them just when it matters."""
-WEAK = ClusterFaults(
+"""Leaders are killed, most of them at critical moments."""
+UNSYNCED = ClusterFaults(
     flush_on_ack=False,
     machine=Faults(delay_ms_max=20, sync_ms_max=10, power_cut_gap_ms=1_500),
     targeted=0.5,
     down_ms_max=1_500,
     triggered=0.3,
     isolation_gap_ms=2_000,
-    standstill_gap_ms=3_000,
+    machine_pause_gap_ms=3_000,
 )
-"""One machine loses power again and again, and topics are not synced on every write."""
+"""One machine loses power repeatedly, and topics are not synced on every write."""
 CUTS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, late_ms_max=3_000, break_gap_ms=1_000),
     targeted=0.9,
@@ -266,58 +244,58 @@ CUTS = ClusterFaults(
     cut_gap_ms=1_500,
     lane_gap_ms=300,
 )
-"""Nobody dies by chance; brokers are cut off from each other, and requests come late."""
+"""Brokers are cut off from each other, and requests come late; random kills do not happen."""
 
-ECHOES = ClusterFaults(
+LATE_MESSAGES = ClusterFaults(
     machine=Faults(delay_ms_max=60, sync_ms_max=10, late_ms_max=1_000),
     lane_gap_ms=20,
 )
-"""What brokers ask of each other arrives late, or twice."""
+"""Requests between brokers arrive late, or twice."""
 STOPS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, stop_gap_ms=1_000),
     targeted=0.5,
     cut_gap_ms=3_000,
     slow_gap_ms=2_000,
 )
-"""Brokers stop as they should, on a network that is slow."""
+"""Brokers shut down cleanly on a slow network."""
 
 FULL = ClusterFaults(
     flush_on_ack=False,
     machine=Faults(delay_ms_max=20, sync_ms_max=10, full_disk_gap_ms=2_000),
     full_ms_max=8_000,
 )
-"""The disk of one machine is full for long, and nothing else goes wrong."""
+"""The disk of one machine is full for long, and there are no other faults."""
 
 QUICK: list[tuple[Patch, Theme, ClusterFaults | None]] = [
-    (cut_to_high_watermark, Theme.LOG, KILLS),
-    (nobody_diverges, Theme.LOG, KILLS),
-    (joins_before_it_fetches, Theme.LOG, KILLS),
+    (truncate_to_high_watermark, Theme.LOG, KILLS),
+    (leader_ignores_divergence, Theme.LOG, KILLS),
+    (joins_before_first_fetch, Theme.LOG, KILLS),
     (stopping_replicas_join, Theme.LOG, STOPS),
-    (copies_know_no_producers, Theme.LOG, KILLS),
+    (followers_ignore_producer_state, Theme.LOG, KILLS),
     (retry_answers_newest_offset, Theme.LOG, KILLS),
     (votes_are_not_synced, Theme.LOG, None),
-    (leader_keeps_leading_on_a_full_disk, Theme.LOG, FULL),
+    (leader_with_full_disk_does_not_resign, Theme.LOG, FULL),
 ]
 """Caught within a few seeds."""
 MUTANTS = [
     *QUICK,
-    (committed_isr_counts_alone, Theme.LOG, KILLS),
-    (counts_before_it_fetches, Theme.LOG, KILLS),
-    (topics_do_not_grow, Theme.LOG, KILLS),
-    (watermark_moves_while_short, Theme.LOG, KILLS),
-    (one_copy_is_enough, Theme.LOG, KILLS),
+    (high_watermark_ignores_proposed_isr, Theme.LOG, KILLS),
+    (leader_assumes_followers_have_everything, Theme.LOG, KILLS),
+    (missing_replicas_not_added, Theme.LOG, KILLS),
+    (high_watermark_advances_under_min_isr, Theme.LOG, KILLS),
+    (acks_all_accepted_under_min_isr, Theme.LOG, KILLS),
     (joins_below_high_watermark, Theme.LOG, KILLS),
     (joins_before_epoch_start, Theme.LOG, KILLS),
-    (partition_epochs_do_not_matter, Theme.LOG, CUTS),
-    (leader_epochs_do_not_matter, Theme.LOG, CUTS),
-    (broker_epochs_do_not_matter, Theme.GROUPS, KILLS),
+    (partition_epochs_ignored, Theme.LOG, CUTS),
+    (leader_epochs_ignored, Theme.LOG, CUTS),
+    (broker_epochs_ignored, Theme.GROUPS, KILLS),
     (fenced_replicas_join, Theme.LOG, None),
-    (nobody_is_eligible, Theme.LOG, WEAK),
-    (unclean_restarts_are_trusted, Theme.LOG, WEAK),
+    (eligible_leaders_not_recorded, Theme.LOG, UNSYNCED),
+    (unclean_restarts_are_trusted, Theme.LOG, UNSYNCED),
     (epoch_stays_at_end, Theme.TRANSACTIONS, None),
-    (late_markers_are_taken, Theme.TRANSACTIONS, ECHOES),
-    (any_marker_ends_what_waits, Theme.TRANSACTIONS, ECHOES),
-    (markers_of_moved_copies_are_given_up, Theme.TRANSACTIONS, KILLS),
+    (late_markers_accepted, Theme.TRANSACTIONS, LATE_MESSAGES),
+    (old_marker_fails_pending_writes, Theme.TRANSACTIONS, LATE_MESSAGES),
+    (markers_dropped_for_moved_replicas, Theme.TRANSACTIONS, KILLS),
 ]
 
 
@@ -328,7 +306,7 @@ MUTANTS = [
         for row in MUTANTS
     ],
 )
-def test_a_mutant_is_caught(
+def test_mutant_is_caught(
     mutant: Patch, theme: Theme, faults: ClusterFaults | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def problem(seed: int) -> str | None:

@@ -1,6 +1,6 @@
-"""Seeds of whole clusters that must all pass, and the promise that a seed brings a run back.
+"""Seeds of whole clusters that must pass, and tests that a seed replays its run.
 
-python -m barnabas.sim --world cluster --seed 17 --trace      shows what happened in one
+python -m barnabas.sim --world cluster --seed 17 --trace      shows what happened in one run
 make sim SEEDS=10000                                          runs many, in both kinds of worlds
 """
 
@@ -15,13 +15,13 @@ REPLAYED = 5
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_nothing_goes_wrong(seed: int) -> None:
+def test_seed_passes(seed: int) -> None:
     assert run_cluster(seed).problem is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS, MORE_SEEDS))
-def test_nothing_goes_wrong_in_more_worlds(seed: int) -> None:
+def test_more_seeds_pass(seed: int) -> None:
     assert run_cluster(seed).problem is None
 
 
@@ -32,7 +32,7 @@ def test_a_seed_replays_a_run() -> None:
     assert second.trace
 
 
-def test_another_process_sees_the_same() -> None:
+def test_another_process_replays_the_same_run() -> None:
     code = (
         f"from barnabas.sim.cluster_run import run_cluster; print(run_cluster({REPLAYED}).digest)"
     )

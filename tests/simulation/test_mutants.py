@@ -1,7 +1,7 @@
-"""Each rule switched off in turn: the simulation must notice, or it checks nothing.
+"""Tests that the simulation of a single broker detects each disabled rule.
 
-A mutant is a patch that lives here alone. It must be caught within so many seeds, by one that
-passes without it.
+A mutant is a patch that disables one rule; patches exist only in tests. A limited number of
+seeds must catch it, and the seed that catches it must pass without it.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,10 @@ from barnabas.sim.clients.transactional_producer import TransactionalProducer
 from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.run import run
 from barnabas.sim.scenario import Theme
-from barnabas.storage import snapshots
+from barnabas.storage import producer_snapshots
 from barnabas.storage.producers import Producer, ProducerStates
 from barnabas.transactions import transitions
+from tests.support.shared_mutants import epoch_stays_at_end, retry_answers_newest_offset
 
 SEEDS = 100
 
@@ -35,7 +36,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def reply_before_commit(patch: pytest.MonkeyPatch) -> None:
-    """A coordinator answers before its records are safe."""
+    """A coordinator answers before its records are replicated."""
 
     def run_unsafely(self: Any, operation: Any) -> Any:
         outcome = operation()
@@ -49,7 +50,7 @@ def reply_before_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledge_before_sync(patch: pytest.MonkeyPatch) -> None:
-    """Acknowledged records are in the page cache alone."""
+    """A broker acknowledges records before they are synced."""
     patch.setattr(Watermark, "when_safe", lambda self, offset, action, cancelled=None: action())
 
 
@@ -76,22 +77,22 @@ def markers_before_prepare(patch: pytest.MonkeyPatch) -> None:
 
 
 def any_generation_may_commit(patch: pytest.MonkeyPatch) -> None:
-    """OffsetCommit of a classic group looks at no generation."""
+    """OffsetCommit of a classic group does not check the generation."""
     patch.setattr(ClassicGroup, "check_commit", lambda *_, **__: None)
 
 
-def members_keep_assignments_for_good(patch: pytest.MonkeyPatch) -> None:
-    """A member of an earlier generation commits although others were handed its partitions."""
+def old_generations_may_commit(patch: pytest.MonkeyPatch) -> None:
+    """A member of an earlier generation may commit although its partitions were reassigned."""
     patch.setattr(ClassicGroup, "_keeps_assignment", lambda *_: True)
 
 
 def any_member_epoch_may_commit(patch: pytest.MonkeyPatch) -> None:
-    """OffsetCommit of a `consumer` group looks at no member and no epoch (KIP-848)."""
+    """OffsetCommit of a `consumer` group does not check the member and its epoch (KIP-848)."""
     patch.setattr(ConsumerGroup, "check_commit", lambda *_, **__: None)
 
 
 def any_generation_may_commit_in_transactions(patch: pytest.MonkeyPatch) -> None:
-    """TxnOffsetCommit looks at no generation (KIP-447)."""
+    """TxnOffsetCommit does not check the generation (KIP-447)."""
     original = ClassicGroup.check_commit
 
     def check(self: Any, *rest: Any, transactional: bool) -> None:
@@ -101,35 +102,24 @@ def any_generation_may_commit_in_transactions(patch: pytest.MonkeyPatch) -> None
     patch.setattr(ClassicGroup, "check_commit", check)
 
 
-def unstable_offsets_are_shown(patch: pytest.MonkeyPatch) -> None:
-    """Who takes a partition over does not wait for the transaction that its last owner ended."""
+def unstable_offsets_returned(patch: pytest.MonkeyPatch) -> None:
+    """The new owner of a partition does not wait for the previous owner's transaction."""
     patch.setattr(OffsetStore, "is_waiting", lambda *_: False)
 
 
-def no_sequences(patch: pytest.MonkeyPatch) -> None:
-    """A repeated batch is appended again."""
+def duplicate_batches_appended(patch: pytest.MonkeyPatch) -> None:
+    """A retried batch is appended again."""
     patch.setattr(ProducerStates, "check", lambda *_: None)
 
 
-def retry_answers_newest_offset(patch: pytest.MonkeyPatch) -> None:
-    """A repeated batch is answered with an offset that is not its own."""
-    original = ProducerStates.check
-
-    def check(self: Any, header: Any) -> Any:
-        found = original(self, header)
-        return found and self.by_id[header.producer_id].batches[-1]
-
-    patch.setattr(ProducerStates, "check", check)
-
-
-def producers_forgotten_at_start(patch: pytest.MonkeyPatch) -> None:
+def producer_state_lost_at_start(patch: pytest.MonkeyPatch) -> None:
     """A restart forgets every producer."""
-    patch.setattr(snapshots, "rebuild", lambda log: (ProducerStates(), []))
+    patch.setattr(producer_snapshots, "rebuild", lambda log: (ProducerStates(), []))
 
 
-def producers_half_remembered_at_start(patch: pytest.MonkeyPatch) -> None:
+def only_last_batches_restored_at_start(patch: pytest.MonkeyPatch) -> None:
     """A restart remembers only the last batch of each producer."""
-    original = snapshots.rebuild
+    original = producer_snapshots.rebuild
 
     def rebuild(log: Any) -> Any:
         states, problems = original(log)
@@ -138,16 +128,16 @@ def producers_half_remembered_at_start(patch: pytest.MonkeyPatch) -> None:
             del producer.batches[:-1]
         return states, problems
 
-    patch.setattr(snapshots, "rebuild", rebuild)
+    patch.setattr(producer_snapshots, "rebuild", rebuild)
 
 
-def stable_up_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
+def last_stable_offset_ignores_transactions(patch: pytest.MonkeyPatch) -> None:
     """The last stable offset is the high watermark."""
     patch.setattr(Watermark, "last_stable", property(lambda self: self.high))
 
 
-def nothing_is_aborted(patch: pytest.MonkeyPatch) -> None:
-    """Readers are not told which transactions were aborted."""
+def aborted_transactions_not_listed(patch: pytest.MonkeyPatch) -> None:
+    """Fetch responses do not list aborted transactions."""
     patch.setattr(Partition, "aborted", lambda *_: ())
 
 
@@ -162,30 +152,18 @@ def epoch_stays_at_init(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transitions, "initialized", initialized)
 
 
-def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
-    """A transaction of version 2 ends without a larger epoch: markers and the next transaction
-    carry the one that late requests have, too (KIP-890)."""
-    original = transitions._ended
-
-    def ended(before: Any, *rest: Any) -> Any:
-        return _with_epoch(original(before, *rest), before.producer_epoch)
-
-    patch.setattr(transitions, "_ended", ended)
-    patch.setattr(ProducerStates, "check_marker", lambda *_: None)
-
-
-def markers_are_tried_once(patch: pytest.MonkeyPatch) -> None:
-    """A marker that the disk refuses is given up."""
+def markers_not_retried(patch: pytest.MonkeyPatch) -> None:
+    """A broker does not retry a marker that the disk refused."""
     patch.setattr(Ending, "_refused", lambda *_: None)
 
 
-def any_epoch_may_write(patch: pytest.MonkeyPatch) -> None:
-    """The coordinator lets producers in that were fenced."""
+def fenced_producers_accepted(patch: pytest.MonkeyPatch) -> None:
+    """The coordinator accepts requests of fenced producers."""
     patch.setattr(transitions, "check_producer", lambda *_: None)
 
 
-def given_before_released(patch: pytest.MonkeyPatch) -> None:
-    """A partition is given to a member before the last owner has let go of it (KIP-848)."""
+def assigned_before_revoked(patch: pytest.MonkeyPatch) -> None:
+    """A partition is assigned to a member before its last owner has revoked it (KIP-848)."""
     original = reconciliation._towards
 
     def towards(standing: Any, target: Any, owned: Any, is_free: Any) -> Any:
@@ -194,8 +172,8 @@ def given_before_released(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconciliation, "_towards", towards)
 
 
-def aborted_offsets_count(patch: pytest.MonkeyPatch) -> None:
-    """Offsets of a transaction count however it ends."""
+def aborted_offsets_applied(patch: pytest.MonkeyPatch) -> None:
+    """Offsets of an aborted transaction are applied."""
     original = OffsetStore.end
     patch.setattr(
         OffsetStore,
@@ -205,12 +183,12 @@ def aborted_offsets_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def transaction_undoes_newer_offsets(patch: pytest.MonkeyPatch) -> None:
-    """Offsets of a transaction count even where something newer was committed."""
+    """Offsets of a transaction replace newer commits."""
     patch.setattr(OffsetStore, "next_order", _counting_down())
 
 
 def deleted_groups_keep_offsets(patch: pytest.MonkeyPatch) -> None:
-    """DeleteGroups leaves the group's offsets behind."""
+    """DeleteGroups keeps the group's offsets."""
     patch.setattr(Offsets, "tombstones_of", lambda *_: [])
 
 
@@ -226,8 +204,8 @@ def _with_epoch(transaction: Any, epoch: int) -> Any:
     return replace(transaction, producer_epoch=epoch)
 
 
-def backlog_cannot_be_written(patch: pytest.MonkeyPatch) -> None:
-    """What a paused connection has received is kept as bytes, into which no offset is stamped."""
+def read_only_backlog(patch: pytest.MonkeyPatch) -> None:
+    """A paused connection keeps data as read-only bytes, but a log stamps offsets into it."""
     original = Connection._take_backlog
 
     def take(self: Any) -> None:
@@ -239,37 +217,37 @@ def backlog_cannot_be_written(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: list[tuple[Patch, Theme]] = [
-    (backlog_cannot_be_written, Theme.MIXED),
+    (read_only_backlog, Theme.MIXED),
     (reply_before_commit, Theme.GROUPS),
     (acknowledge_before_sync, Theme.MIXED),
     (markers_before_prepare, Theme.TRANSACTIONS),
     (any_generation_may_commit, Theme.GROUPS),
-    (members_keep_assignments_for_good, Theme.GROUPS),
+    (old_generations_may_commit, Theme.GROUPS),
     (any_member_epoch_may_commit, Theme.GROUPS),
     (any_generation_may_commit_in_transactions, Theme.FLOW),
-    (unstable_offsets_are_shown, Theme.FLOW),
-    (no_sequences, Theme.MIXED),
+    (unstable_offsets_returned, Theme.FLOW),
+    (duplicate_batches_appended, Theme.MIXED),
     (retry_answers_newest_offset, Theme.MIXED),
-    (producers_forgotten_at_start, Theme.MIXED),
-    (producers_half_remembered_at_start, Theme.MIXED),
-    (stable_up_to_high_watermark, Theme.TRANSACTIONS),
-    (nothing_is_aborted, Theme.TRANSACTIONS),
+    (producer_state_lost_at_start, Theme.MIXED),
+    (only_last_batches_restored_at_start, Theme.MIXED),
+    (last_stable_offset_ignores_transactions, Theme.TRANSACTIONS),
+    (aborted_transactions_not_listed, Theme.TRANSACTIONS),
     (epoch_stays_at_init, Theme.TRANSACTIONS),
     (epoch_stays_at_end, Theme.TRANSACTIONS),
-    (markers_are_tried_once, Theme.TRANSACTIONS),
-    (any_epoch_may_write, Theme.TRANSACTIONS),
-    (given_before_released, Theme.GROUPS),
-    (aborted_offsets_count, Theme.TRANSACTIONS),
+    (markers_not_retried, Theme.TRANSACTIONS),
+    (fenced_producers_accepted, Theme.TRANSACTIONS),
+    (assigned_before_revoked, Theme.GROUPS),
+    (aborted_offsets_applied, Theme.TRANSACTIONS),
     (transaction_undoes_newer_offsets, Theme.TRANSACTIONS),
     (deleted_groups_keep_offsets, Theme.GROUPS),
 ]
-LATE = {
+SLOW_TO_CATCH = {
     markers_before_prepare,
-    markers_are_tried_once,
+    markers_not_retried,
     any_generation_may_commit_in_transactions,
-    unstable_offsets_are_shown,
+    unstable_offsets_returned,
 }
-"""Caught after many seeds: they run with `make test-cluster`."""
+"""These are caught after many seeds, and run with `make test-cluster`."""
 
 
 @pytest.mark.parametrize(
@@ -279,12 +257,12 @@ LATE = {
             mutant,
             theme,
             id=f"{mutant.__name__}-{theme.value}",
-            marks=[pytest.mark.slow] if mutant in LATE else [],
+            marks=[pytest.mark.slow] if mutant in SLOW_TO_CATCH else [],
         )
         for mutant, theme in MUTANTS
     ],
 )
-def test_a_mutant_is_caught(mutant: Patch, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutant_is_caught(mutant: Patch, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         mutant(patch)
         caught = next((s for s in range(SEEDS) if run(s, theme=theme).problem is not None), None)
@@ -292,11 +270,13 @@ def test_a_mutant_is_caught(mutant: Patch, theme: Theme, monkeypatch: pytest.Mon
     assert run(caught, theme=theme).problem is None
 
 
-def test_old_producers_are_at_risk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before KIP-890 a request to end a transaction that comes late ends another one.
+def test_late_requests_of_old_producers_end_the_wrong_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before KIP-890, a late EndTxn ends another transaction.
 
-    Jepsen found it in Bufstream; Kafka has it with such producers, and so do we. The simulation
-    spares them late requests, and this shows what it would find.
+    Jepsen found it in Bufstream. Kafka and Barnabas have it with producers before transaction
+    version 2. The simulation does not delay their requests, and this test shows what it would find.
     """
     storm = Faults(delay_ms_max=300, late_ms_max=3_000, break_gap_ms=300)
     monkeypatch.setattr(Faults, "swarm", lambda _: storm)

@@ -1,7 +1,8 @@
-"""The quorum in worlds of its own: seeds that must pass, and rules switched off that must not.
+"""Tests the metadata quorum alone: seeds that must pass, and disabled rules that must be caught.
 
-Each mutant is a patch that lives here alone. It must be caught within so many seeds, by one that
-passes without it. Which rule each stands for is in its docstring, as reliability.md words it.
+Each mutant is a patch that disables one rule; patches exist only in this file. A limited number of
+seeds must catch it, and the seed that catches it must pass without it. The docstring of a mutant
+names its rule in the words of reliability.md.
 """
 
 from collections.abc import Callable
@@ -11,13 +12,13 @@ import pytest
 
 from barnabas.model.errors import StorageError
 from barnabas.raft import answering, replicas, voters
-from barnabas.raft.elections import Elections
-from barnabas.raft.following import Follower
 from barnabas.raft.leading import Leader
 from barnabas.raft.metadata_log import MetadataLog
+from barnabas.raft.metadata_snapshots import NO_SNAPSHOT, Snapshots
 from barnabas.raft.quorum_state import QuorumState, QuorumStateFile
-from barnabas.raft.snapshots import NO_SNAPSHOT, Snapshots
-from barnabas.raft.voter_changes import VoterChanges
+from barnabas.raft.raft_elections import Elections
+from barnabas.raft.raft_following import Follower
+from barnabas.raft.raft_voter_changes import VoterChanges
 from barnabas.sim.raft.raft_world import RaftFaults, play
 from barnabas.sim.world import InvariantError
 from barnabas.storage.changes import ChangeSteps, Sync
@@ -32,7 +33,7 @@ def vote_kept_in_memory(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QuorumStateFile, "synced", lambda self: False)
 
 
-def vote_forgotten(patch: pytest.MonkeyPatch) -> None:
+def vote_not_saved(patch: pytest.MonkeyPatch) -> None:
     """Vote and epoch are fsynced before the reply: here the epoch is, and the vote is not."""
     original = QuorumStateFile.save
 
@@ -47,15 +48,15 @@ def fetch_before_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Follower, "may_fetch", lambda self: True)
 
 
-def any_reply_will_do(patch: pytest.MonkeyPatch) -> None:
+def any_response_accepted(patch: pytest.MonkeyPatch) -> None:
     """Replies match requests."""
     patch.setattr(Elections, "expects", lambda self, role: isinstance(self.role, type(role)))
     patch.setattr(Follower, "is_awaited", lambda self, ticket: True)
 
 
-def truncate_anything(patch: pytest.MonkeyPatch) -> None:
-    """Never truncate below the high watermark; what asks for that is a reply to somebody else."""
-    any_reply_will_do(patch)
+def truncate_below_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """Never truncate below the high watermark; only a response to another request asks for that."""
+    any_response_accepted(patch)
     patch.setattr(MetadataLog, "protects", lambda self, high_watermark, end: False)
 
 
@@ -64,9 +65,11 @@ def commit_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leader, "covers_own_epoch", lambda self, offset: True)
 
 
-def serves_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A new raft leader serves only after its epoch's first record is committed: here at once,
-    with what it knows to be committed, and more may be (KAFKA-12619)."""
+def serves_before_first_commit(patch: pytest.MonkeyPatch) -> None:
+    """A new raft leader serves only after its epoch's first record is committed (KAFKA-12619).
+
+    With this mutant it serves at once with the commits that it knows, which may not be all.
+    """
     original = Leader.enter
 
     def enter(self: Any) -> None:
@@ -79,8 +82,7 @@ def serves_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def change_before_first_commit(patch: pytest.MonkeyPatch) -> None:
-    """Membership changes after the leader's first commit: here before it, if none is under way as
-    far as the leader knows."""
+    """Membership changes after the leader's first commit: with this mutant before it."""
     patch.setattr(VoterChanges, "may_change", lambda self: self._is_set_committed())
 
 
@@ -109,7 +111,7 @@ def start_without_snapshot(patch: pytest.MonkeyPatch) -> None:
     """A corrupt snapshot stops the node; it is never deleted."""
     original = Snapshots.open
 
-    def open_anyhow(self: Any) -> Any:
+    def open_without_check(self: Any) -> Any:
         try:
             return original(self)
         except StorageError:
@@ -117,21 +119,21 @@ def start_without_snapshot(patch: pytest.MonkeyPatch) -> None:
             self.newest = NO_SNAPSHOT
             return None
 
-    patch.setattr(Snapshots, "open", open_anyhow)
+    patch.setattr(Snapshots, "open", open_without_check)
 
 
-def log_goes_before_its_snapshot(patch: pytest.MonkeyPatch) -> None:
-    """The log before a snapshot goes only once the snapshot is safe: here no sync is waited for."""
+def log_deleted_before_snapshot_is_durable(patch: pytest.MonkeyPatch) -> None:
+    """The log before a snapshot is deleted only once the snapshot is durable: here before."""
     original = Snapshots.storing
 
-    def hasty(self: Any, snapshot_id: Any, content: Any) -> ChangeSteps[None]:
+    def storing_without_sync(self: Any, snapshot_id: Any, content: Any) -> ChangeSteps[None]:
         for _ in original(self, snapshot_id, content):
             yield Sync()
 
-    patch.setattr(Snapshots, "storing", hasty)
+    patch.setattr(Snapshots, "storing", storing_without_sync)
 
 
-DUELS = RaftFaults(
+RIVAL_CANDIDATES = RaftFaults(
     fault_ms=4_000,
     every_ms=60,
     restart_ms=10,
@@ -149,10 +151,10 @@ DUELS = RaftFaults(
     delay_ms=60,
     loss=0.1,
 )
-"""Candidates stand against each other, and voters die right after they voted."""
-DARKNESS = RaftFaults(sync_ms=150, power_cut=8, cut_all=8, every_ms=200)
-"""Disks are slow, and the power fails often, everywhere at once."""
-ECHOES = RaftFaults(
+"""Candidates compete, and voters are killed right after they voted."""
+SLOW_DISKS = RaftFaults(sync_ms=150, power_cut=8, cut_all=8, every_ms=200)
+"""Disks are slow, and the power often fails on all machines at once."""
+LATE_MESSAGES = RaftFaults(
     every_ms=100,
     late=0.3,
     repeat=0.3,
@@ -167,10 +169,10 @@ ECHOES = RaftFaults(
     members=0,
     spares=0,
 )
-"""Leaders are cut off and come back; what was said is heard late, and twice."""
-POLITICS = RaftFaults(every_ms=100, members=20, split=15, heal=15, wipe=0, corrupt=0)
-"""Voters come and go while the network falls apart."""
-SCHISMS = RaftFaults(
+"""Leaders are cut off and come back; messages arrive late and twice."""
+VOTER_CHANGES = RaftFaults(every_ms=100, members=20, split=15, heal=15, wipe=0, corrupt=0)
+"""Voters are added and removed while the network is partitioned."""
+TWO_LEADERS = RaftFaults(
     every_ms=1_200,
     voters=4,
     spares=1,
@@ -188,8 +190,8 @@ SCHISMS = RaftFaults(
     members=0,
     loss=0,
 )
-"""An old and a new leader change who votes at the same time."""
-LOSSES = RaftFaults(
+"""An old and a new leader change the voters at the same time."""
+LOST_DISKS = RaftFaults(
     every_ms=200,
     wipe=20,
     power_cut=8,
@@ -202,29 +204,29 @@ LOSSES = RaftFaults(
     members=0,
     spares=0,
 )
-"""Disks are lost one at a time, and their nodes come back with new ones."""
-ROT = RaftFaults(corrupt=15, every_ms=250, snapshot_after=20)
+"""Disks are lost one at a time, and their nodes come back with empty disks."""
+DAMAGED_SNAPSHOTS = RaftFaults(corrupt=15, every_ms=250, snapshot_after=20)
 """Snapshots are damaged."""
-BLACKOUTS = RaftFaults(power_cut=10, cut_all=10, every_ms=150, snapshot_after=10)
+POWER_CUTS = RaftFaults(power_cut=10, cut_all=10, every_ms=150, snapshot_after=10)
 """The power fails while snapshots are written."""
 
 MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
     (vote_kept_in_memory, RaftFaults(), 50),
-    (vote_forgotten, DUELS, 200),
-    (fetch_before_sync, DARKNESS, 100),
-    (any_reply_will_do, ECHOES, 150),
-    (truncate_anything, ECHOES, 150),
+    (vote_not_saved, RIVAL_CANDIDATES, 200),
+    (fetch_before_sync, SLOW_DISKS, 100),
+    (any_response_accepted, LATE_MESSAGES, 150),
+    (truncate_below_high_watermark, LATE_MESSAGES, 150),
     (commit_earlier_epochs, RaftFaults(), 100),
-    (serves_at_once, RaftFaults(), 50),
-    (many_changes_at_once, POLITICS, 100),
-    (change_during_another, POLITICS, 100),
-    (change_before_first_commit, SCHISMS, 100),
-    (voters_by_id, LOSSES, 100),
-    (start_without_snapshot, ROT, 50),
-    (log_goes_before_its_snapshot, BLACKOUTS, 100),
+    (serves_before_first_commit, RaftFaults(), 50),
+    (many_changes_at_once, VOTER_CHANGES, 100),
+    (change_during_another, VOTER_CHANGES, 100),
+    (change_before_first_commit, TWO_LEADERS, 100),
+    (voters_by_id, LOST_DISKS, 100),
+    (start_without_snapshot, DAMAGED_SNAPSHOTS, 50),
+    (log_deleted_before_snapshot_is_durable, POWER_CUTS, 100),
 ]
-LATE = {vote_forgotten, many_changes_at_once, change_during_another}
-"""Caught after many seeds: they run with `make test-cluster`."""
+SLOW_TO_CATCH = {vote_not_saved, many_changes_at_once, change_during_another}
+"""These are caught after many seeds, and run with `make test-cluster`."""
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -241,7 +243,9 @@ def test_a_seed_replays_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     ("mutant", "faults", "seeds"),
     [
-        pytest.param(*row, id=row[0].__name__, marks=[pytest.mark.slow] if row[0] in LATE else [])
+        pytest.param(
+            *row, id=row[0].__name__, marks=[pytest.mark.slow] if row[0] in SLOW_TO_CATCH else []
+        )
         for row in MUTANTS
     ],
 )
@@ -249,7 +253,7 @@ def test_mutant_is_caught(
     mutant: Patch, faults: RaftFaults, seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seed = first_caught(mutant, faults, seeds, monkeypatch)
-    assert seed is not None, f"{seeds} seeds do not notice it"
+    assert seed is not None, f"none of {seeds} seeds caught the mutant"
     play(seed, faults)
 
 

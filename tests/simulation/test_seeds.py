@@ -1,6 +1,6 @@
-"""Seeds that must all pass, and the promise that a seed brings a run back.
+"""Seeds of a single broker that must pass, and tests that a seed replays its run.
 
-python -m barnabas.sim --seed 17 --trace      shows what happened in one
+python -m barnabas.sim --seed 17 --trace      shows what happened in one run
 make sim SEEDS=10000                          runs many
 """
 
@@ -16,7 +16,7 @@ SEEDS = 100
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_nothing_goes_wrong(seed: int) -> None:
+def test_seed_passes(seed: int) -> None:
     result = run(seed)
     assert result.problem is None
 
@@ -33,7 +33,7 @@ def test_different_seeds_differ() -> None:
     assert len({run(seed).digest for seed in range(4)}) == 4
 
 
-def test_another_process_sees_the_same() -> None:
+def test_another_process_replays_the_same_run() -> None:
     code = "from barnabas.sim.run import run; print(run(3).digest)"
     assert printed_elsewhere(code) == {run(3).digest}
 
@@ -42,4 +42,4 @@ def test_the_command_shows_a_trace() -> None:
     command = [sys.executable, "-m", "barnabas.sim", "--world", "lone", "--seed", "2", "--trace"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "FindCoordinatorRequest" in shown
-    assert "seed 2 (lone) is fine" in shown
+    assert "seed 2 (lone) passes" in shown

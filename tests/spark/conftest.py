@@ -22,7 +22,7 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
-    """A session on two cores that tries a failed task twice more; skipped where it cannot start."""
+    """A session on two cores that retries a failed task twice; skipped if it cannot start."""
     pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spark]'")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         pytest.skip("needs Java 17 or later: apt install openjdk-17-jre-headless")
@@ -38,14 +38,14 @@ def spark() -> Iterator["SparkSession"]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """A real broker; `bootstrap` is where it listens."""
+    """A real broker; `bootstrap` is its address."""
     with Broker() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def sink(spark: "SparkSession") -> str:
-    """The word for `format`."""
+    """The name for `format`."""
     from barnabas.spark import register
 
     register(spark)

@@ -1,9 +1,9 @@
-"""What the package does over Spark Connect, in a client without a JVM.
+"""Tests the package over Spark Connect, in a client without a JVM.
 
     python connect_dialogues.py URL BOOTSTRAP FOLDER
 
-prints a line for each dialogue: `pass NAME`, or `fail NAME` and what went wrong. It is a process of
-its own, since a process has either sessions of Spark Connect or others.
+prints a line for each dialogue: `pass NAME`, or `fail NAME` and the error. It is a separate
+process, since a process has either sessions of Spark Connect or others.
 """
 
 import json
@@ -24,7 +24,7 @@ AVRO = json.dumps({"type": "record", "name": "S", "fields": [{"name": "id", "typ
 
 
 class Talk:
-    """What every dialogue needs."""
+    """The common resources of all dialogues."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, folder: str) -> None:
         self.spark = spark
@@ -56,20 +56,20 @@ class Talk:
 
 
 def batches(talk: Talk) -> None:
-    """What a batch wrote is read."""
+    """A read returns what a batch wrote."""
     rows = talk.spark.range(100).selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) value")
     talk.write(rows, "c-batches")
     assert sorted(int(row.value) for row in talk.read("c-batches").collect()) == list(range(100))
 
 
 def mistakes(talk: Talk) -> None:
-    """A wrong option is refused with its remedy, as elsewhere."""
+    """A wrong option is refused with its fix, as elsewhere."""
     with pytest.raises(PySparkException, match="did you mean startingOffsets"):
         talk.read("c-batches", startingOffset="earliest").collect()
 
 
 def streams(talk: Talk) -> None:
-    """A stream from topic to topic goes on after a restart."""
+    """A stream from topic to topic continues after a restart."""
     for first in (0, 50):
         rows = talk.spark.range(first, first + 50).selectExpr("CAST(id AS STRING) AS value")
         talk.write(rows, "c-source")
@@ -80,7 +80,7 @@ def streams(talk: Talk) -> None:
 
 
 def values(talk: Talk) -> None:
-    """JSON and Avro decode, and what does not becomes dead letters."""
+    """JSON and Avro are decoded, and undecodable rows become dead letters."""
     texts = [('{"id": 1}',), ('{"id":1}],"z":[{"id":2}',), ("{}",), (None,)]
     talk.write(talk.spark.createDataFrame(texts, "value STRING"), "c-json")
     decoded = bs.json_values(talk.read("c-json", includeHeaders="true"), "id BIGINT NOT NULL")
@@ -115,7 +115,7 @@ def windows(talk: Talk) -> None:
 
 
 def tables(talk: Talk) -> None:
-    """A compacted topic is a table, and is joined with anew in each batch."""
+    """A compacted topic is a table, and each batch joins its current content."""
     spark, brokers, folder = talk.spark, talk.brokers, talk.folder
     rows = [("h1", "r1"), ("h2", "r1"), ("h1", "r2"), ("h2", None)]
     talk.write(spark.createDataFrame(rows, "key STRING, value STRING").coalesce(1), "c-racks")
@@ -136,7 +136,7 @@ def tables(talk: Talk) -> None:
 
 
 def table_of_files(talk: Talk) -> None:
-    """A ChangelogTable that others began is read, follows a topic, and keeps few folders."""
+    """A ChangelogTable of another process is read, follows a topic, and keeps few folders."""
     table = bs.ChangelogTable(f"{talk.folder}/table")
     assert [row.key for row in table.read(talk.spark).collect()] == ["of a JVM"]
     for number in range(6):
@@ -155,7 +155,7 @@ def table_of_files(talk: Talk) -> None:
 
 
 def new_table(talk: Talk) -> None:
-    """A ChangelogTable begins empty; one of an older release is refused."""
+    """A ChangelogTable starts empty; one of an older release is refused."""
     with pytest.raises(FileNotFoundError, match="no batch was applied"):
         bs.ChangelogTable(f"{talk.folder}/new").read(talk.spark)
     talk.spark.range(1).write.parquet(f"{talk.folder}/old/version-0000000003")

@@ -1,4 +1,4 @@
-"""The findings job over a small lake: alerts once, whatever breaks and however batches are cut."""
+"""Tests the findings job over a small lake: alerts once, for any failure and any batches."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ GPUS = ("GPU-1", "GPU-2", "GPU-3")
 
 
 def gold_row(number: int, gpu: str) -> dict[str, Any]:
-    """Return a window: GPU-1 is well, GPU-2 gets an XID and then hot, GPU-3 goes missing."""
+    """Return a window: GPU-1 is healthy, GPU-2 gets an XID and then hot, GPU-3 goes missing."""
     start = START + timedelta(seconds=10 * number)
     is_hot = gpu == "GPU-2" and 5 <= number < 10
     codes = [79] if gpu == "GPU-2" and number >= 3 else []
@@ -41,7 +41,7 @@ def gold_row(number: int, gpu: str) -> dict[str, Any]:
 
 
 def close_windows(place: Lake, batch_id: int, numbers: range) -> None:
-    """Leave what a batch of the gold job leaves."""
+    """Leave the files of a batch of the gold job."""
     rows = [
         gold_row(number, gpu) for number in numbers for gpu in GPUS if gpu != "GPU-3" or number < 4
     ]
@@ -53,12 +53,12 @@ def close_windows(place: Lake, batch_id: int, numbers: range) -> None:
 
 
 class Topic:
-    """Takes records as the exactly-once sink does: each batch of a query once."""
+    """Accepts records as the exactly-once sink does: each batch of a query once."""
 
     def __init__(self) -> None:
         self.batches: dict[tuple[str, int], list[tuple[str, dict[str, Any]]]] = {}
         self.failures: list[str] = []
-        """What goes wrong next: before the records are there, or after."""
+        """The next failure: before the records are written, or after."""
 
     def send(self, rows: "DataFrame", query_id: str, batch_id: int) -> None:
         failure = self.failures.pop(0) if self.failures else ""
@@ -68,7 +68,7 @@ class Topic:
         assert {row.topic for row in sent} == {"gpu-alerts"}
         found = [(row.key.decode(), json.loads(row.value)) for row in sent]
         known = self.batches.setdefault((query_id, batch_id), found)
-        assert known == found, "a batch that ran again came to other alerts"
+        assert known == found, "a repeated batch had other alerts"
         if failure == "after":
             raise ConnectionError("the broker is away")
 
@@ -145,9 +145,7 @@ def test_a_backlog_of_gold_is_assessed_in_groups_that_change_nothing(
 
 
 @pytest.mark.slow
-def test_a_batch_that_runs_again_tells_the_same_alerts_once(
-    spark: "SparkSession", place: Lake
-) -> None:
+def test_a_repeated_batch_sends_the_same_alerts_once(spark: "SparkSession", place: Lake) -> None:
     for batch_id in range(4):
         close_windows(place, batch_id, range(5 * batch_id, 5 * batch_id + 5))
     topic = Topic()

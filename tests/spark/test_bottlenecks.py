@@ -1,4 +1,4 @@
-"""Cards that wait for memory, PCIe or NVLink, and findings that must not claim them."""
+"""Tests cards that wait for memory, PCIe or NVLink, and cards that do not."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,7 @@ def assessed(
 
 
 def card(gpu: str, number: int = 0, **metrics: Any) -> dict[str, Any]:
-    """Return a window of a card that trains in health, with profiling counters."""
+    """Return a window of a healthy training card, with profiling counters."""
     healthy = {
         "hostname": gpu,
         "model": "NVIDIA H200",
@@ -72,10 +72,10 @@ WAITS: dict[str, Any] = {
     "dram_active_mean": 0.02,
     "mem_copy_util_p50": 1.0,
 }
-"""Kernels that hardly work: by this alone, launches."""
+"""Kernels that hardly work: by this alone, the finding is launches."""
 
 
-def told(spark: "SparkSession", *rows: dict[str, Any]) -> dict[str, set[str]]:
+def findings_by_card(spark: "SparkSession", *rows: dict[str, Any]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {row["gpu_id"]: set() for row in rows}
     for each in assessed(spark, list(rows)):
         found[each.gpu_id].add(each.finding)
@@ -83,7 +83,7 @@ def told(spark: "SparkSession", *rows: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def test_a_card_waits_for_its_memory(spark: "SparkSession") -> None:
-    assert told(
+    assert findings_by_card(
         spark,
         card("healthy"),
         card("least seen", dram_active_mean=0.51, tensor_active_mean=0.02),
@@ -106,7 +106,7 @@ def test_a_card_waits_for_its_memory(spark: "SparkSession") -> None:
 def test_a_card_waits_for_pcie(spark: "SparkSession") -> None:
     link: dict[str, Any] = {"pcie_traffic": 57 * GB}
     copies: dict[str, Any] = {"util_idle_share": 1.0, "util_busy_share": 0.0, "gpu_util_p50": 0.0}
-    assert told(
+    assert findings_by_card(
         spark,
         card("fed", **WAITS, **link),
         card("copies alone, no kernels", **WAITS | copies, **link),
@@ -132,7 +132,7 @@ def test_a_card_waits_for_pcie(spark: "SparkSession") -> None:
 
 def test_a_card_waits_for_nvlink(spark: "SparkSession") -> None:
     link: dict[str, Any] = {"nvlink_traffic": 380 * GB}
-    assert told(
+    assert findings_by_card(
         spark,
         card("reduces", **WAITS | {"sm_active_mean": 0.2}, **link),
         card("reduces while it computes", **link),
@@ -144,14 +144,17 @@ def test_a_card_waits_for_nvlink(spark: "SparkSession") -> None:
     }
 
 
-def test_stalls_of_a_link_are_not_taken_for_a_starved_job(spark: "SparkSession") -> None:
+def test_stalls_of_a_link_are_no_starved_job(spark: "SparkSession") -> None:
     stalls: dict[str, Any] = {"util_idle_share": 0.6, "util_busy_share": 0.1, "util_falls": 4}
     rows = [
         card(gpu, number, **WAITS | stalls | {"pcie_traffic": traffic})
         for gpu, traffic in (("input", 2 * GB), ("link", 57 * GB))
         for number in range(4)
     ]
-    assert told(spark, *rows) == {"input": {"launch_bound", "starved"}, "link": {"pcie_bound"}}
+    assert findings_by_card(spark, *rows) == {
+        "input": {"launch_bound", "starved"},
+        "link": {"pcie_bound"},
+    }
 
 
 def test_traffic_stands_until_the_next_sample(spark: "SparkSession") -> None:
@@ -219,15 +222,17 @@ def test_findings_say_how_much_and_what_to_do(spark: "SparkSession") -> None:
     ]
 
 
-# The recording of the H200, which has no profiling counters: memory by nvidia-smi alone
+# The recording of the H200, which has no profiling counters: memory by nvidia-smi only
 
 TUNED_ON = ("idle", "matmul_bf16", "memory_copy", "launch_bound")
-"""The phases whose first halves the thresholds of the nvidia-smi fallback were chosen with. The
-author had seen the figures of the other phases before; so the thresholds are varied, too."""
+"""The phases whose first halves were used to choose the thresholds of the nvidia-smi fallback.
+
+The author had seen the figures of the other phases before; so the thresholds are varied, too.
+"""
 
 
 def held_back() -> list[Span]:
-    """Return what was not tuned with: second halves, and phases that are negatives only."""
+    """Return the windows that were not used for tuning: second halves, and negative phases."""
     return [
         Span(each.phase, (each.start + each.end) // 2, each.end) if each.phase in TUNED_ON else each
         for each in recorded_phases()
@@ -235,7 +240,7 @@ def held_back() -> list[Span]:
 
 
 def windows_inside(spans: list[Span], shift: int) -> dict[int, str]:
-    """Return the windows that lie in one phase as a whole, by their start in shifted time."""
+    """Return the windows that lie completely in one phase, by their start in shifted time."""
     found: dict[int, str] = {}
     for span in spans:
         first = -(-(span.start + shift) // WINDOW_US) * WINDOW_US
@@ -254,7 +259,7 @@ STRICTER_AND_LOOSER = [
 def test_memory_bound_on_the_half_of_the_recording_that_was_held_back(
     spark: "SparkSession", thresholds: Thresholds
 ) -> None:
-    """Also with other thresholds: the phases lie far apart, and tuning is not what parts them."""
+    """Test other thresholds, too: the phases are far apart, whatever the tuning."""
     samples, rows = recorded_samples(), []
     expected: dict[tuple[str, int], str] = {}
     for seconds in range(10):

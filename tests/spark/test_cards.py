@@ -1,4 +1,4 @@
-"""A split card and a card with a wrong clock, from the topic to findings and report."""
+"""Tests a split card and a card with a wrong clock, from the topic to findings and report."""
 
 import json
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def message(gpu: str, second: float, labels: dict[str, str], **metrics: float) -
 
 
 def split_card(second: int) -> list[bytes]:
-    """Return seven instances of a card of 300 W, of which the first works."""
+    """Return seven instances of a card of 300 W, the first of which works."""
     return [
         message(
             "GPU-split",

@@ -1,4 +1,4 @@
-"""Compacted topics as tables: read at once, followed by a stream, joined with one."""
+"""Tests compacted topics as tables: read at once, followed by a stream, joined with one."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,7 +149,7 @@ def test_a_topic_is_read_as_a_table_and_again_in_each_batch_of_a_join(
 
 
 def test_a_topic_that_compaction_has_cleaned_is_read_as_a_table(spark: "SparkSession") -> None:
-    """Compaction keeps the last batch of a segment even where none of its records survive."""
+    """Compaction keeps the last batch of a segment even if none of its records remain."""
     register(spark)
     config = {"cleanup.policy": "compact", "segment.bytes": "4096"}
     soon = {"storage.compaction_check_interval": "20ms", "storage.min_cleanable_dirty_ratio": "0"}

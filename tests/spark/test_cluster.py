@@ -1,4 +1,4 @@
-"""Reads and writes on three brokers, of which one is killed on the way."""
+"""Tests reads and writes on three brokers, one of which is killed meanwhile."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess
 
 
 def topic(cluster: ClusterProcesses, name: str) -> str:
-    """Make a topic that all brokers have a part of, and may lead."""
+    """Create a topic with replicas on all brokers."""
     made = create_topic(cluster.bootstrap, name, PARTITIONS)
     cluster.wait_healthy((made,))
     return made
@@ -61,14 +61,14 @@ def copying(
 
 
 def lose_leader(cluster: ClusterProcesses, topic: str) -> int:
-    """Kill who leads the first partition; return its number once others lead everything."""
+    """Kill the leader of the first partition; return its number once others lead everything."""
     leader = cluster.leader_of(topic, 0)
     cluster.nodes[leader].kill()
     cluster.wait_replaced(leader)
     return leader
 
 
-def test_what_is_written_is_read_whoever_leads(
+def test_written_records_are_read_from_any_leader(
     spark: SparkSession, sink: str, cluster: ClusterProcesses
 ) -> None:
     name = topic(cluster, "batch")
@@ -83,7 +83,7 @@ def test_what_is_written_is_read_whoever_leads(
     assert written(cluster, name) == sorted([*range(ROWS), *range(ROWS)])
 
 
-def test_a_stream_copies_each_row_once_though_a_leader_dies(
+def test_a_stream_copies_each_row_once_when_a_leader_dies(
     spark: SparkSession, sink: str, cluster: ClusterProcesses, tmp_path: Path
 ) -> None:
     source, target = topic(cluster, "stream-in"), topic(cluster, "stream-out")

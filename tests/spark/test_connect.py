@@ -1,4 +1,4 @@
-"""Spark Connect: a real server, and a client without a JVM; `connect_dialogues.py` runs there."""
+"""Tests Spark Connect: a server, and a client without a JVM that runs `connect_dialogues.py`."""
 
 import os
 import re
@@ -73,7 +73,7 @@ def outcomes(
     broker: "Broker",
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, str]:
-    """Return, of each dialogue, "pass" or what went wrong."""
+    """Return "pass" or the error of each dialogue."""
     folder = tmp_path_factory.mktemp("dialogues")
     table = ChangelogTable(f"{folder}/table")
     table.upsert(spark.createDataFrame([("of a JVM", "1", 0, 0)], CHANGES), 0)
@@ -97,5 +97,5 @@ def test_dialogue(outcomes: dict[str, str], name: str) -> None:
     assert outcomes.get(name) == "pass"
 
 
-def test_a_session_with_a_jvm_goes_on_with_the_table(outcomes: dict[str, str]) -> None:
+def test_a_session_with_a_jvm_continues_with_the_table(outcomes: dict[str, str]) -> None:
     assert outcomes["table-afterwards"] == "['key', 'streamed']"

@@ -1,4 +1,4 @@
-"""docs/spark-connectors.md: every recipe runs, and runs again, and each row is there once."""
+"""Tests docs/spark-connectors.md: every recipe runs twice, and each row is there once."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def reasons(broker: "Broker", topic: str) -> list[str]:
 
 @pytest.fixture
 def topics(broker: "Broker") -> "Broker":
-    """A broker with orders, of which two cannot be read, and an empty topic of dead letters."""
+    """A broker with orders, two of which cannot be decoded, and an empty dead-letter topic."""
     for name in ("orders", "orders-dlq"):
         create_topic(broker.bootstrap, name, 2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -157,7 +157,7 @@ def forget_last_commit(checkpoint: Path) -> None:
 
 
 def job(path: Path, code: str) -> None:
-    """Run a program in a session of its own, since a driver must be there when the JVM starts."""
+    """Run a program in a separate session, since a driver must be there when the JVM starts."""
     path.write_text(code)
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
@@ -174,7 +174,7 @@ def job(path: Path, code: str) -> None:
 
 
 class Postgres:
-    """A PostgreSQL server in a folder of its own."""
+    """A PostgreSQL server in its own folder."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         self._programs = programs
@@ -187,11 +187,11 @@ class Postgres:
 
     @property
     def address(self) -> str:
-        """Where it listens, for JDBC."""
+        """The address for JDBC."""
         return f"127.0.0.1:{self._port}/postgres?user=shop"
 
     def start(self) -> None:
-        """Make an empty database and wait until it answers."""
+        """Create an empty database and wait until it answers."""
         data = self._folder / "data"
         if self._user:
             shutil.chown(self._folder, self._user)
@@ -208,7 +208,7 @@ class Postgres:
         eventually(lambda: self._psql("SELECT 1").returncode == 0, PATIENCE_S)
 
     def execute(self, statements: str) -> str:
-        """Run SQL; return rows, a line each."""
+        """Run SQL; return the rows, one per line."""
         done = self._psql(statements)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -238,7 +238,7 @@ class Postgres:
 
 @pytest.fixture
 def postgres() -> Iterator[Postgres]:
-    """A server from Debian's package; skipped where it is not installed."""
+    """A server from Debian's package; skipped if it is not installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     if not found and on_path is None:

@@ -1,4 +1,4 @@
-"""docs/spark.md: every Python example runs, in order, in one namespace, and what it says holds."""
+"""Tests docs/spark.md: every Python example runs, in order, in one namespace."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the rules say of gold rows: of the H200 recording, of variants of it, of peers, of waste."""
+"""Tests the rules on gold rows: of the H200 recording, of variants of it, of peers, of waste."""
 
 import random
 from collections.abc import Iterable
@@ -51,18 +51,18 @@ def assessed(spark: "SparkSession", rows: list[dict[str, Any]]) -> list[Finding]
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was found in one window that lies in one phase as a whole."""
+class LabelledWindow:
+    """The findings in one window that lies completely in one phase."""
 
     recording: str
     phase: str
     into: int
-    """How many windows of the phase came before it."""
+    """How many windows of the phase were before it."""
     findings: frozenset[str]
 
 
 def variants() -> dict[str, tuple[Any, list[Span]]]:
-    """Return the recording and others made of it, each a card on a host of its own."""
+    """Return the recording and variants of it, each a card on its own host."""
     samples, phases = recorded_samples(), recorded_phases()
     found = {"10Hz": (samples, phases)}
     for offset in range(0, 10, 3):
@@ -70,7 +70,7 @@ def variants() -> dict[str, tuple[Any, list[Span]]]:
     draw = random.Random(20261115)
     names = list(PHASES)
     for number in range(16):
-        # Long enough for windows of their own wherever the edges fall.
+        # Long enough for complete windows wherever the edges are.
         plan = [(draw.choice(names), draw.uniform(20, 120)) for _ in range(8)]
         every, start = (1, 10)[number % 2], 1_800_000_000_000_000 + draw.randrange(WINDOW_US)
         rate = "10Hz" if every == 1 else "1Hz"
@@ -79,7 +79,7 @@ def variants() -> dict[str, tuple[Any, list[Span]]]:
 
 
 @pytest.fixture(scope="module")
-def told(spark: "SparkSession") -> list[Told]:
+def labelled_windows(spark: "SparkSession") -> list[LabelledWindow]:
     rows: list[dict[str, Any]] = []
     spans: dict[str, list[Span]] = {}
     for name, (samples, phases) in variants().items():
@@ -90,7 +90,7 @@ def told(spark: "SparkSession") -> list[Told]:
         if each.finding != "missing":
             findings.setdefault((each.gpu_id, each.window_start), set()).add(each.finding)
     return [
-        Told(name, span.phase, number, frozenset(findings.get((name, start), ())))
+        LabelledWindow(name, span.phase, number, frozenset(findings.get((name, start), ())))
         for name, phases in spans.items()
         for span in phases
         for number, start in enumerate(whole_windows(span))
@@ -103,21 +103,31 @@ def whole_windows(span: Span) -> range:
 
 
 @pytest.mark.parametrize("phase", [each for each in PHASES if each != "train_starved"])
-def test_every_window_of_a_phase_says_what_the_phase_is(told: list[Told], phase: str) -> None:
-    windows = [each for each in told if each.phase == phase]
+def test_every_window_of_a_phase_says_what_the_phase_is(
+    labelled_windows: list[LabelledWindow], phase: str
+) -> None:
+    windows = [each for each in labelled_windows if each.phase == phase]
     assert len(windows) > 10
     assert [each for each in windows if each.findings != frozenset(PHASES[phase])] == []
 
 
-def test_starved_training_is_seen_in_every_window_at_10_hz(told: list[Told]) -> None:
-    windows = [e for e in told if e.phase == "train_starved" and e.recording.startswith("10Hz")]
+def test_starved_training_is_seen_in_every_window_at_10_hz(
+    labelled_windows: list[LabelledWindow],
+) -> None:
+    windows = [
+        e for e in labelled_windows if e.phase == "train_starved" and e.recording.startswith("10Hz")
+    ]
     assert len(windows) > 10
     assert {each.findings for each in windows} == {frozenset({"starved"})}
 
 
-def test_starved_training_is_seen_at_1_hz_once_it_lasts(told: list[Told]) -> None:
-    """One sample a second misses stalls: a window may show none, or nothing but one."""
-    windows = [e for e in told if e.phase == "train_starved" and e.recording.startswith("1Hz")]
+def test_starved_training_is_seen_at_1_hz_once_it_lasts(
+    labelled_windows: list[LabelledWindow],
+) -> None:
+    """One sample a second misses stalls: a window may show none, or nothing else."""
+    windows = [
+        e for e in labelled_windows if e.phase == "train_starved" and e.recording.startswith("1Hz")
+    ]
     settled = [each.findings for each in windows if each.into >= 2]
     assert len(settled) > 10
     assert settled.count(frozenset({"starved"})) >= 0.8 * len(settled)
@@ -143,7 +153,7 @@ def test_nothing_but_the_two_phases_of_a_window_is_found_at_an_edge(spark: "Spar
 
 
 def card(number: int = 0, gpu: str = "GPU-1", **metrics: Any) -> dict[str, Any]:
-    """Return a window of a card that trains in health."""
+    """Return a window of a healthy training card."""
     healthy = {
         "hostname": "node-1",
         "model": "H200",
@@ -215,7 +225,7 @@ def test_a_cap_without_clocks_is_found_without_a_value(spark: "SparkSession") ->
     )
 
 
-def test_occupied_multiprocessors_are_work_however_little_they_draw(spark: "SparkSession") -> None:
+def test_occupied_multiprocessors_are_work_even_with_little_power(spark: "SparkSession") -> None:
     frugal = card(gpu="frugal", hostname="a", power_usage_p95=130.0, sm_active_mean=0.9)
     launches = card(gpu="launches", hostname="b", power_usage_p95=130.0, sm_active_mean=0.05)
     assert [each.gpu_id for each in assessed(spark, [frugal, launches])] == ["launches"]
@@ -226,7 +236,7 @@ def stragglers(spark: "SparkSession", rows: list[dict[str, Any]]) -> dict[str, s
 
 
 def host(name: str, **last: Any) -> list[dict[str, Any]]:
-    """Return eight cards of a job, a little apart, the last one as told."""
+    """Return eight cards of a job, with slightly different values, the last one as given."""
     rows = [
         card(
             gpu=f"{name}-{n}", hostname=name, power_usage_mean=600.0 + n, gpu_util_mean=96 - n / 10

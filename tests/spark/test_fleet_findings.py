@@ -1,7 +1,7 @@
-"""Precision and recall of the findings on simulated fleets, with seeds that nothing was tuned with.
+"""Tests precision and recall of the findings on simulated fleets, with seeds not used for tuning.
 
-The counters of simulated cards are made up: this shows that findings tell the faults apart as they
-are understood, not that real cards look like this.
+The counters of simulated cards are invented: this shows that findings distinguish the faults as
+they are understood, not that real cards look like this.
 """
 
 from typing import TYPE_CHECKING
@@ -55,7 +55,9 @@ def scores(spark: "SparkSession", seed: int) -> dict[str, Score]:
 
 
 @pytest.mark.parametrize("seed", [20_261_118, 71_077_345])
-def test_every_fault_of_a_job_is_told_from_the_others(spark: "SparkSession", seed: int) -> None:
+def test_every_fault_of_a_job_is_distinguished_from_the_others(
+    spark: "SparkSession", seed: int
+) -> None:
     found = scores(spark, seed)
     for fault in (Fault.MEMORY_BOUND, Fault.PCIE_BOUND, Fault.NVLINK_BOUND):
         assert (found[fault].precision, found[fault].recall) == (1.0, 1.0), found[fault]

@@ -1,4 +1,4 @@
-"""Joins: of two streams within an interval, and of a stream with a table."""
+"""Tests joins: of two streams within an interval, and of a stream with a table."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -94,9 +94,7 @@ def test_a_table_adds_its_columns(spark: "SparkSession") -> None:
     assertDataFrameEqual(enrich(samples, racks, ["host"], how="inner"), left.where("host = 'h1'"))
 
 
-def test_a_table_of_files_is_opened_anew_in_each_batch(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_a_table_of_files_is_reopened_in_each_batch(spark: "SparkSession", tmp_path: Path) -> None:
     table = ChangelogTable(str(tmp_path / "racks"), "host", deleted="rack IS NULL")
     racks = "host STRING, rack STRING, offset BIGINT"
     source, out = str(tmp_path / "source"), str(tmp_path / "out")

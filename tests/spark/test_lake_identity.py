@@ -1,4 +1,4 @@
-"""One topic fills a lake: a wrong one is refused, a moved lake and another topic go on."""
+"""Tests that one topic fills a lake: a wrong topic is refused, a moved lake continues."""
 
 import json
 import shutil
@@ -78,7 +78,7 @@ def seconds(lake: Path) -> list[int]:
     return sorted(each.second for each in table(lake, "silver")["timestamp"].to_pylist())
 
 
-def test_a_wrong_topic_changes_nothing_and_another_goes_on_where_told(
+def test_a_wrong_topic_changes_nothing_and_another_continues_as_configured(
     broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:
     topic, other = new_topic(broker, "right"), new_topic(broker, "wrong")
@@ -118,13 +118,13 @@ def test_a_topic_that_was_created_again_is_read_from_its_beginning(
 
 
 def starts(findings: list[dict[str, Any]]) -> set[datetime]:
-    """Return the windows of findings, of which there is one for each."""
+    """Return the windows of findings, which have one row each."""
     found = {row["window_start"] for row in findings}
     assert len(found) == len(findings)
     return found
 
 
-def test_a_moved_lake_goes_on_also_with_another_cluster(
+def test_a_moved_lake_continues_also_with_another_cluster(
     broker: Broker, other_broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:
     topic = new_topic(broker, "moved")

@@ -1,10 +1,11 @@
-"""A recording of tools/record_gpu.py goes through the rules with one command.
+"""The rules name what binds a GPU in recordings of tools/record_gpu.py.
 
-The recordings here are made up, in the layout that the tool writes: they prove that the way is
-open, not that a real card looks like this.
+`recordings/` has two recordings of an H200, made after the thresholds were set. The other
+recordings are made up in the same layout.
 """
 
 import csv
+import gzip
 import importlib.util
 import re
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 TOOLS = Path(__file__).parents[2] / "tools"
 RECORDER = (TOOLS / "record_gpu.py").read_text()
+RECORDINGS = Path(__file__).parent / "recordings"
 METRICS = list(dict.fromkeys(re.findall(r'"(DCGM_FI_\w+)"', RECORDER)))
 START_S = 1_794_725_690.0
 USUAL = {
@@ -61,7 +63,7 @@ PHASES = {
     "launches_many": ("launches", shown(38, 126, 0.02, 0.0)),
     "held": ("idle", shown(0, 120, 0, 0)),
 }
-"""By phase: what binds it, and what a card would show."""
+"""By phase: its bottleneck, and the values of a card."""
 
 
 def write_folder(folder: Path, phases: dict[str, tuple[str, dict[str, float]]]) -> Path:
@@ -127,3 +129,30 @@ def test_a_phase_that_is_not_understood_is_named(
     assert row == PhaseRow("gather", "memory", 15, ("memory_bound",), {"launch_bound": 15})
     assert tool.prove(spark, [folder]) == 1
     assert "misses memory_bound in 0 of 15; wrongly launch_bound in 15" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("h200-proof", {"memory_bound": 3, "pcie_bound": 2, "launch_bound": 1}),
+        pytest.param(
+            "h200-tune",
+            {"memory_bound": 3, "pcie_bound": 3, "launch_bound": 1},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_each_phase_of_a_real_gpu_has_its_findings_and_no_others(
+    spark: "SparkSession", tmp_path: Path, name: str, found: dict[str, int]
+) -> None:
+    packed = RECORDINGS / name
+    (tmp_path / "metrics.csv").write_bytes(
+        gzip.decompress((packed / "metrics.csv.gz").read_bytes())
+    )
+    (tmp_path / "phases.csv").write_text((packed / "phases.csv").read_text())
+    rows = phase_rows(spark, tmp_path)
+    assert [(row.phase, row.problems) for row in rows if row.problems] == []
+    phases = {
+        finding: sum(0 < row.windows == row.found.get(finding) for row in rows) for finding in found
+    }
+    assert phases == found, "phases in which every window has the finding"

@@ -1,4 +1,4 @@
-"""Jobs on a lake whose files are removed and merged between their runs: they go on as if not."""
+"""Tests that jobs give the same results if a lake's files are removed and merged meanwhile."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -52,7 +52,7 @@ def rows(lake: Path, table: str) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_jobs_go_on_after_their_input_was_removed_and_merged(
+def test_jobs_continue_after_their_input_was_removed_and_merged(
     broker: Broker, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention_plan, "FILES_MIN", 2)

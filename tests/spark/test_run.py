@@ -1,4 +1,4 @@
-"""`barnabas telemetry run` as a process: started, watched, stopped."""
+"""Tests `barnabas telemetry run` as a process: started, watched, stopped."""
 
 import json
 import os
@@ -29,8 +29,8 @@ def filled(broker: Broker) -> Broker:
     return broker
 
 
-def said(*arguments: str, environment: dict[str, str] | None = None) -> str:
-    """Run a command that must fail; return what it says."""
+def failed_output(*arguments: str, environment: dict[str, str] | None = None) -> str:
+    """Run a command that must fail; return its output."""
     done = subprocess.run(
         telemetry("run", *arguments), capture_output=True, text=True, check=False, env=environment
     )
@@ -60,7 +60,7 @@ def test_jobs_run_until_they_are_asked_to_stop(filled: Broker, tmp_path: Path) -
         try:
             seen = pictures(process)
             first = until(seen, lambda p: p["totals"]["messages"] == 121)
-            assert "Another run holds" in said(*place)
+            assert "Another run holds" in failed_output(*place)
             done = until(seen, lambda p: all(j["lag"] == 0 and j["batches"] for j in p["jobs"]))
             process.send_signal(signal.SIGTERM)
             last = list(seen)[-1]
@@ -79,7 +79,7 @@ def test_jobs_run_until_they_are_asked_to_stop(filled: Broker, tmp_path: Path) -
 def test_without_java_it_says_what_to_type(filled: Broker, tmp_path: Path) -> None:
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
 
-    text = said(
+    text = failed_output(
         "--bootstrap", filled.bootstrap, "--lake", str(tmp_path / "lake"), environment=environment
     )
 
@@ -95,15 +95,15 @@ def test_a_topic_that_is_not_the_lakes_is_refused_before_spark_starts(
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     place = ["--bootstrap", filled.bootstrap, "--lake", lake.root]
 
-    text = said(*place, "--topic", "gpu-alerts", environment=environment)
+    text = failed_output(*place, "--topic", "gpu-alerts", environment=environment)
 
     assert 'was filled from topic "gpu-telemetry", not from "gpu-alerts"' in text
     assert "Pass --topic gpu-telemetry, or another --lake" in text
     assert "Starting Spark" not in text
-    text = said(*place, "--topic", "gpu-alerts", "--rebind", environment=environment)
+    text = failed_output(*place, "--topic", "gpu-alerts", "--rebind", environment=environment)
     assert "Spark needs Java" in text
     assert lake_checkpoints.position(lake, "silver") is None
-    text = said(*place, "--topic", "nowhere", environment=environment)
+    text = failed_output(*place, "--topic", "nowhere", environment=environment)
     assert 'There is no topic "nowhere"' in text
 
 
@@ -113,10 +113,10 @@ def test_prices_of_a_settings_file_are_kept_for_reports(filled: Broker, tmp_path
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     place = ["--bootstrap", filled.bootstrap, "--lake", str(tmp_path / "lake")]
 
-    said(*place, "--settings", str(settings), environment=environment)
+    failed_output(*place, "--settings", str(settings), environment=environment)
 
     assert stored(tmp_path / "lake") == Prices(price_per_kwh=0.44)
-    said(*place, environment=environment)
+    failed_output(*place, environment=environment)
     assert stored(tmp_path / "lake") == Prices(price_per_kwh=0.44)
 
 
@@ -124,6 +124,6 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     settings = tmp_path / "thresholds.yaml"
     settings.write_text("idle_utl_pct: 5\n")
 
-    assert "did you mean idle_util_pct?" in said("--settings", str(settings))
-    assert "choose from bronze, silver" in said("--jobs", "copper")
-    assert "No broker answered at 127.0.0.1:1" in said("--bootstrap", "127.0.0.1:1")
+    assert "did you mean idle_util_pct?" in failed_output("--settings", str(settings))
+    assert "choose from bronze, silver" in failed_output("--jobs", "copper")
+    assert "No broker answered at 127.0.0.1:1" in failed_output("--bootstrap", "127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""The same cards at every sampling rate: hours, energy and verdicts, through the real code.
+"""Tests the same cards at every sampling rate: hours, energy and verdicts, through the real code.
 
 `pytest -s tests/spark/test_sampling.py` prints the tables behind the bounds of docs/telemetry.md.
 """
@@ -47,7 +47,7 @@ RATES_S = (0.1, 1.0, 10.0, 30.0)
 
 @dataclass(frozen=True)
 class Seen:
-    """What the pipeline makes of samples."""
+    """The pipeline's results for samples."""
 
     report: Report
     scores: list[Score]
@@ -101,7 +101,7 @@ def row_of(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def recorded(interval_s: float, offset: float = 0.0) -> list[dict[str, Any]]:
-    """Return the recording with a sample every so often, the first a share of that later."""
+    """Return the recording with a sample per interval, the first shifted by a share of it."""
     every = [row_of(each) for each in recording.snapshots()]
     if interval_s <= 0.1:
         return every
@@ -122,7 +122,7 @@ OFFSETS = (0.0, 0.2, 0.4, 0.6, 0.8)
 def by_rate(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
 ) -> dict[float, list[Seen]]:
-    """The recording at each rate, begun at five places of the interval."""
+    """The recording at each rate, started at five places of the interval."""
     found = {}
     for rate_s in RATES_S:
         offsets = OFFSETS if rate_s > 0.1 else OFFSETS[:1]
@@ -150,7 +150,7 @@ def mean(values: Iterable[float]) -> float:
 def test_the_recording_covers_the_same_time_at_every_rate(
     by_rate: dict[float, list[Seen]], rate_s: float
 ) -> None:
-    """The first and the last interval may be cut off."""
+    """The first and the last interval may be incomplete."""
     (fine,) = by_rate[0.1]
     for each in by_rate[rate_s]:
         lost_s = 3600 * (fine.report.fleet.gpu_hours - each.report.fleet.gpu_hours)
@@ -273,6 +273,6 @@ def test_findings_of_fleets_are_as_good_at_every_rate(
             if name in ("starved", "launch_bound") and not is_fine:
                 assert (score.not_looked_for, score.right + score.wrong, score.due) == (1, 0, 0)
             elif score.recall is not None:
-                # A job that goes and stops is capped whenever a sample meets it going.
+                # A job that starts and stops is throttled whenever a sample finds it running.
                 assert score.recall >= (0.5 if name == "power_capped" else 0.75), score
             assert score.episodes_met == score.episodes

@@ -1,4 +1,4 @@
-"""`df.write.format("barnabas")`: every column, several topics, errors, retried tasks."""
+"""Tests `df.write.format("barnabas")`: every column, several topics, errors, retried tasks."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -112,7 +112,7 @@ def test_at_least_once(spark: SparkSession, write: Write, broker: Broker) -> Non
         ("'v' AS value", {"topic": "t", "kafka_buffer_memory": "1"}, "queue.buffering.max.kbytes"),
     ],
 )
-def test_mistakes_are_told_when_the_query_is_planned(
+def test_mistakes_are_reported_when_the_query_is_planned(
     spark: SparkSession, write: Write, select: str, options: dict[str, str], remedy: str
 ) -> None:
     with pytest.raises(PySparkException) as caught:
@@ -120,7 +120,7 @@ def test_mistakes_are_told_when_the_query_is_planned(
     assert remedy in str(caught.value)
 
 
-def test_a_topic_that_nobody_may_write_to(spark: SparkSession, write: Write) -> None:
+def test_a_topic_that_no_client_may_write_to(spark: SparkSession, write: Write) -> None:
     with pytest.raises(PySparkException) as caught:
         write(spark.range(1).selectExpr("'v' AS value"), topic="__consumer_offsets")
     assert "__consumer_offsets" in str(caught.value)

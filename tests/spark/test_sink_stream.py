@@ -1,4 +1,4 @@
-"""`df.writeStream.format("barnabas")`: batches that are replayed write their rows once."""
+"""Tests `df.writeStream.format("barnabas")`: replayed batches write their rows once."""
 
 import shutil
 from pathlib import Path

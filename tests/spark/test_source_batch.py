@@ -1,4 +1,4 @@
-"""spark.read.format("barnabas") against a real broker."""
+"""Tests spark.read.format("barnabas") against a real broker."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def admin(broker: Broker) -> AdminClient:
 
 @pytest.fixture
 def topic(admin: AdminClient) -> MakeTopic:
-    """Makes a topic with so many partitions."""
+    """Creates a topic with a number of partitions."""
 
     def create(partitions: int = 2, **config: str) -> str:
         name = f"t-{uuid4().hex[:12]}"
@@ -71,7 +71,7 @@ def produce(broker: Broker) -> Produce:
 
 @pytest.fixture
 def read(spark: SparkSession, broker: Broker) -> Read:
-    """Reads what options say."""
+    """Reads with the given options."""
 
     def load(**options: str) -> DataFrame:
         names = {"kafka.bootstrap.servers": broker.bootstrap, **options}
@@ -179,7 +179,7 @@ def test_nothing_there_gives_no_rows(read: Read, topic: MakeTopic) -> None:
 
 @pytest.mark.parametrize("way", ["wire", "librdkafka"])
 def test_transactions(broker: Broker, topic: MakeTopic, produce: Produce, way: str) -> None:
-    """Both ways to fetch show the same; Spark is left out to keep this quick."""
+    """Both ways to fetch give the same; this test does not use Spark, to be quick."""
     name = topic(1)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"x-{name}"})
     producer.init_transactions()
@@ -262,7 +262,9 @@ def test_records_larger_than_a_fetch(broker: Broker, read: Read, topic: MakeTopi
     assert [row.value == large for row in read(subscribe=name, **small).collect()] == [True] * 3
 
 
-def test_the_brokers_time_is_told_apart(read: Read, topic: MakeTopic, produce: Produce) -> None:
+def test_broker_timestamps_are_distinguished(
+    read: Read, topic: MakeTopic, produce: Produce
+) -> None:
     name = topic(1, **{"message.timestamp.type": "LogAppendTime"})
     produce(name, 0, 2)
     found = read(subscribe=name).collect()

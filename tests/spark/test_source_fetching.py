@@ -1,4 +1,4 @@
-"""A split, fetched from a broker that dies, comes back, or has lost the topic. No Spark needed."""
+"""Tests a split, fetched from a broker that dies, restarts, or lost the topic. No Spark needed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ ALL = OffsetRange(PLACE, 0, COUNT)
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerSubprocess]:
-    """A broker in a process of its own, with a topic of many small batches."""
+    """A broker in a separate process, with a topic of many small batches."""
     with BrokerSubprocess(tmp_path / "data") as started:
         admin = AdminClient({"bootstrap.servers": started.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic("t", num_partitions=1)])["t"].result()
@@ -91,7 +91,7 @@ def test_a_small_split_takes_one_request(
 def test_librdkafka_is_asked_for_what_the_split_lacks(
     broker: BrokerSubprocess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call for more than there is waits in vain until its time is over."""
+    """A call for more records than there are waits until its timeout."""
     asked: list[int] = []
 
     class WatchedConsumer(Consumer):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What the driver asks a cluster that does not answer, or not yet. No session needed."""
+"""Tests the driver's requests to a cluster that does not answer, or not yet. No session needed."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -86,7 +86,7 @@ def test_what_passes_by_itself_is_waited_for_as_tasks_do(
 def test_leaders_are_looked_up_again_after_a_restart(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client keeps the leader epoch that it has cached, and asks with it again and again."""
+    """A client keeps its cached leader epoch, and repeats the request with it."""
     made: list[FailingClient] = []
 
     def make(properties: dict[str, Any]) -> FailingClient:

@@ -1,4 +1,4 @@
-"""Where a stream goes on: topics created again, gone for a moment, or grown. No session needed."""
+"""Tests where a stream continues: topics recreated, missing for a moment, or grown. No session."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def broker() -> Iterator[Broker]:
 
 
 class Topic:
-    """A topic, and readers of it as Spark would make them."""
+    """A topic, and readers of it as Spark would create them."""
 
     def __init__(self, bootstrap: str) -> None:
         self.name = f"p-{uuid4().hex[:12]}"
@@ -50,6 +50,12 @@ class Topic:
 
     def delete(self) -> None:
         self.admin.delete_topics([self.name])[self.name].result()
+
+    def recreate(self, count: int) -> None:
+        """Delete the topic, create it again, and write records."""
+        self.delete()
+        self.create()
+        self.write(count)
 
     def write(self, count: int, partition: int = 0) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
@@ -81,7 +87,7 @@ def through_json(position: dict[str, Any]) -> dict[str, Any]:
 def ranges(
     reader: StreamReader, start: dict[str, Any], end: dict[str, Any]
 ) -> list[tuple[int, int, int]]:
-    """Return partition, start and end of all that a batch reads."""
+    """Return partition, start and end of everything that a batch reads."""
     planned = reader.partitions(through_json(start), through_json(end))
     splits = [split for each in planned for split in each.splits]  # type: ignore[attr-defined]
     return [(split.place.partition, split.start, split.end) for split in splits]
@@ -93,9 +99,7 @@ def test_a_longer_topic_of_the_same_name_is_data_loss_and_read_from_its_start(to
     start = reader.initialOffset()
     end = through_json(reader.latestOffset(start, ALL))
     assert ranges(reader, start, end) == [(0, 0, 5)]
-    topic.delete()
-    topic.create()
-    topic.write(8)
+    topic.recreate(8)
     strict = topic.reader()
     later = strict.latestOffset(end, ALL)
     with pytest.raises(
@@ -106,13 +110,11 @@ def test_a_longer_topic_of_the_same_name_is_data_loss_and_read_from_its_start(to
     assert ranges(lenient, end, lenient.latestOffset(end, ALL)) == [(0, 0, 8)]
 
 
-def test_a_topic_of_the_same_length_is_told_apart(topic: Topic) -> None:
+def test_a_recreated_topic_of_the_same_length_is_detected(topic: Topic) -> None:
     topic.write(3)
     reader = topic.reader(failOnDataLoss="false")
     end = through_json(reader.latestOffset(reader.initialOffset(), ALL))
-    topic.delete()
-    topic.create()
-    topic.write(3)
+    topic.recreate(3)
     later = reader.latestOffset(end, ALL)
     assert ranges(reader, end, later) == [(0, 0, 3)]
     assert reader.latestOffset(through_json(later), ALL) == later
@@ -122,9 +124,7 @@ def test_a_limit_counts_from_the_start_of_a_topic_created_again(topic: Topic) ->
     topic.write(5)
     reader = topic.reader(failOnDataLoss="false")
     end = through_json(reader.latestOffset(reader.initialOffset(), ALL))
-    topic.delete()
-    topic.create()
-    topic.write(8)
+    topic.recreate(8)
     later = reader.latestOffset(end, ReadMaxRows(2))
     assert ranges(reader, end, later) == [(0, 0, 2)]
 
@@ -136,15 +136,13 @@ def test_a_planned_batch_of_a_topic_created_again_reads_nothing_of_the_new_one(
     reader = topic.reader(failOnDataLoss="false")
     start = reader.initialOffset()
     end = through_json(reader.latestOffset(start, ALL))
-    topic.delete()
-    topic.create()
-    topic.write(9)
+    topic.recreate(9)
     again = topic.reader(failOnDataLoss="false")
     assert ranges(again, start, end) == []
     assert ranges(again, end, again.latestOffset(end, ALL)) == [(0, 0, 9)]
 
 
-def test_a_checkpoint_without_topic_ids_goes_on(topic: Topic) -> None:
+def test_a_checkpoint_without_topic_ids_continues(topic: Topic) -> None:
     topic.write(5)
     old = {topic.name: {"0": 3}}
     reader = topic.reader()
@@ -157,7 +155,7 @@ def test_a_checkpoint_without_topic_ids_goes_on(topic: Topic) -> None:
 
 
 class ForgetfulClient(AdminClient):  # type: ignore[misc]
-    """A client to whom the brokers do not name some topics, for a number of answers."""
+    """A client that does not get some topics from the brokers for a number of responses."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         super().__init__(properties)

@@ -1,4 +1,4 @@
-"""spark.readStream.format("barnabas") against a real broker."""
+"""Tests spark.readStream.format("barnabas") against a real broker."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ class Topic:
     def write(
         self, *values: int, partition: int = 0, name: str | None = None, first_ms: int = 0
     ) -> None:
-        """Write by a new producer, which knows of new partitions."""
+        """Write with a new producer, which knows of new partitions."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         for number, value in enumerate(values):
             time_ms = first_ms + number if first_ms else 0
@@ -72,7 +72,7 @@ class Topic:
         )
 
     def drain(self, **options: str) -> list[list[int]]:
-        """Read what there is, and return the values of each batch that it took."""
+        """Read the available records, and return the values of each batch."""
         self.batches = {}
         query = self.start({"availableNow": True}, **options)
         assert query.awaitTermination(PATIENCE_S)
@@ -91,7 +91,7 @@ class Topic:
         return sorted(value for batch in list(self.batches.values()) for value in batch)
 
     def committed(self, group: str) -> dict[int, int]:
-        """Return the offsets that the group shows."""
+        """Return the offsets of the group."""
         asked = [ConsumerGroupTopicPartitions(group)]
         answer = self.admin.list_consumer_group_offsets(asked)[group].result()
         return {each.partition: each.offset for each in answer.topic_partitions}
@@ -102,7 +102,7 @@ def topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> Topic:
     return Topic(spark, broker.bootstrap, tmp_path / "checkpoint")
 
 
-def test_a_restart_goes_on_where_the_last_run_ended(topic: Topic) -> None:
+def test_a_restart_continues_where_the_last_run_ended(topic: Topic) -> None:
     topic.write(*range(5))
     assert topic.drain() == [[0, 1, 2, 3, 4]]
     topic.write(5, 6)
@@ -122,9 +122,13 @@ def test_batches_are_limited_and_progress_shows_in_the_group(topic: Topic) -> No
     }
     assert topic.values == list(range(10))
     assert topic.committed(f"mine-{topic.name}") == {0: 10}
+    assert {each.fetch_ms for each in metrics} == {None}
     topic.write(10, 11, 12)
-    topic.drain(**{"kafka.group.id": "other"})
+    topic.drain(includeFetchTime="true", **{"kafka.group.id": "other"})
     assert topic.committed("other") == {0: 13}
+    (timed,) = [each for progress in topic.progress for each in source_metrics(progress)]
+    assert (timed.rows, timed.bytes) == (3, 6)
+    assert timed.fetch_ms
 
 
 @pytest.mark.slow
@@ -169,7 +173,7 @@ def test_the_very_first_batch_repeated(topic: Topic, tmp_path: Path) -> None:
 
 
 def test_a_first_batch_is_repeated_though_a_partition_was_added(topic: Topic) -> None:
-    """Spark asks for the initial offset again; startingOffsets leaves the new partition out."""
+    """Spark requests the initial offset again; startingOffsets leaves the new partition out."""
     topic.write(1, 2, 3)
     starts = json.dumps({topic.name: {"0": 1}})
     assert topic.drain(startingOffsets=starts) == [[2, 3]]
@@ -180,7 +184,7 @@ def test_a_first_batch_is_repeated_though_a_partition_was_added(topic: Topic) ->
 
 
 def forget_commits(folder: Path, after: int) -> None:
-    """Make Spark believe that it crashed while it worked on a batch."""
+    """Make Spark assume that it crashed while it worked on a batch."""
     for kind, last in (("commits", after), ("offsets", after + 1)):
         for file in (folder / kind).iterdir():
             number = file.name.strip(".").removesuffix(".crc")
@@ -223,10 +227,10 @@ def test_deleted_records_stop_a_stream_or_are_passed_over(topic: Topic) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 7])
-def test_a_topic_made_anew_is_read_from_its_start_when_losses_are_allowed(
+def test_a_recreated_topic_is_read_from_its_start_when_losses_are_allowed(
     topic: Topic, count: int
 ) -> None:
-    """Whether it is shorter or longer than the topic of that name was."""
+    """Whether it is shorter or longer than the previous topic of that name."""
     topic.write(*range(5))
     topic.drain()
     topic.admin.delete_topics([topic.name])[topic.name].result()

@@ -1,4 +1,4 @@
-"""docs/spark-sql.md: its SQL session and its console session give what the page shows."""
+"""Tests that the sessions in docs/spark-sql.md give the output that the page shows."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ PAYMENTS = '{"order_id": 2, "paid": "2026-01-01T10:01:30Z"}\n'
 
 
 class Step(NamedTuple):
-    """One thing typed, and what the page says comes of it."""
+    """One input, and its output according to the page."""
 
     typed: str
     shown: str

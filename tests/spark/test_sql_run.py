@@ -1,4 +1,4 @@
-"""`barnabas sql run` as a process: watched by `status`, killed, started again, stopped."""
+"""Tests `barnabas sql run` as a process: watched by `status`, killed, restarted, stopped."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def sql(*arguments: str) -> list[str]:
 
 
 class Shop:
-    """A file of statements, run as often as a test likes."""
+    """A file of statements, which a test can run repeatedly."""
 
     def __init__(self, broker: Broker, folder: Path) -> None:
         self.broker = broker
@@ -59,7 +59,7 @@ class Shop:
         return {each["name"]: each for each in json.loads(done.stdout)["streams"]}
 
     def is_caught_up(self, rows: int) -> bool:
-        """Look at the file alone: a process for each look would slow the run down."""
+        """Read the file only: a process for each look would slow the run down."""
         try:
             streams = {each.name: each for each in read_status(self.state).streams}
         except StatusError:
@@ -67,7 +67,7 @@ class Shop:
         return "squares" in streams and streams["squares"].rows >= rows
 
 
-def test_a_run_is_watched_killed_and_goes_on(broker: Broker, tmp_path: Path) -> None:
+def test_a_run_is_watched_killed_and_continues(broker: Broker, tmp_path: Path) -> None:
     create_topic(broker.bootstrap, "numbers", 2)
     shop = Shop(broker, tmp_path)
     produce(broker, range(100))

@@ -1,4 +1,4 @@
-"""CREATE SOURCE, STREAM and FUNCTION: windows, joins, dead letters, restarts, refusals."""
+"""Tests CREATE SOURCE, STREAM and FUNCTION: windows, joins, dead letters, restarts, refusals."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ def order(number: int, customer: str, amount: float, at: str) -> dict[str, objec
 
 @pytest.fixture
 def spark(spark: SparkSession) -> SparkSession:
-    """A session of its own, with views and functions of its own."""
+    """A separate session, with its own views and functions."""
     session = spark.newSession()
     register(session)
     return session
@@ -49,7 +49,7 @@ def spark(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def run(spark: SparkSession, broker: Broker, tmp_path: Path) -> Run:
-    """Run statements to the end of what there is; return the rows of those that have rows."""
+    """Run statements to the end of the input; return the rows of those that have rows."""
 
     def run(text: str) -> list[list[tuple[object, ...]]]:
         runner = Runner(spark, script(text, tmp_path), place(broker, tmp_path), never)
@@ -130,7 +130,7 @@ def test_windows_joins_functions_and_dead_letters(run: Run, broker: Broker, tmp_
 
 
 @pytest.mark.slow
-def test_a_stream_goes_on_where_it_was(run: Run, broker: Broker, tmp_path: Path) -> None:
+def test_a_stream_continues_where_it_was(run: Run, broker: Broker, tmp_path: Path) -> None:
     for name in ("steps", "steps-dlq", "doubled"):
         create_topic(broker.bootstrap, name)
     text = """
@@ -201,7 +201,7 @@ def test_a_statement_that_cannot_run_is_named_by_its_line(
     assert advice in caught.value.sentence
 
 
-def test_a_stream_that_cannot_go_on_stops_the_run(run: Run, tmp_path: Path) -> None:
+def test_a_stream_that_cannot_continue_stops_the_run(run: Run, tmp_path: Path) -> None:
     text = """
     CREATE SOURCE nothing (id BIGINT) FROM TOPIC nowhere OPTIONS (deadLetterTopic 'none');
     CREATE STREAM s AS SELECT id FROM nothing;

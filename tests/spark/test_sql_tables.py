@@ -1,4 +1,4 @@
-"""Tables on topics: CREATE TABLE, INSERT INTO, saveAsTable, and the database of all topics."""
+"""Tests tables on topics: CREATE TABLE, INSERT INTO, saveAsTable, and the topics database."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.support.loads.topic_reading import committed_records, create_topic
 
 @pytest.fixture
 def spark(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session of its own, without the tables of a test when it is over."""
+    """A separate session, without the tables of a test when it is over."""
     session = spark.newSession()
     register(session)
     yield session

@@ -1,6 +1,6 @@
-"""The pipeline on a real standalone cluster: a master and two worker processes.
+"""Tests the pipeline on a standalone cluster: a master and two worker processes.
 
-The workers have no Barnabas installed: what runs there has travelled.
+The workers have no Barnabas installed: Spark ships what they need.
 """
 
 import json
@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.testing.broker import Broker
+from tests.support.loads.topic_reading import committed_records, create_topic
 from tests.support.pipelines.pipeline import drain, tables, telemetry
 from tests.support.pipelines.spark_cluster import SparkCluster, spark_home
 
@@ -22,6 +24,11 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs Linux"),
 ]
 
+DOUBLE = """
+CREATE FUNCTION twice FROM 'cluster_functions';
+CREATE SOURCE numbers (n BIGINT NOT NULL) FROM TOPIC numbers;
+CREATE STREAM doubled AS SELECT n, twice(n) AS twice FROM numbers;
+"""
 LOCAL = ["--driver-memory", "1g", "--messages-a-batch", "2000"]
 
 
@@ -83,7 +90,7 @@ def test_spark_submit_runs_the_package_that_the_command_wrote(
     options = remote(cluster)
     submit = [str(spark_home() / "bin" / "spark-submit"), *options]
     place = ["--bootstrap", filled.bootstrap, "--lake", str(tmp_path / "lake"), "--once"]
-    # The driver has the package from the zip alone, as on a machine without Barnabas.
+    # The driver has the package from the zip only, as on a machine without Barnabas.
     environment = {**os.environ, "PYSPARK_DRIVER_PYTHON": str(cluster.python)}
     environment.pop("PYTHONPATH", None)
     at = options.index("spark.pyspark.driver.python=" + sys.executable)
@@ -101,6 +108,33 @@ def test_spark_submit_runs_the_package_that_the_command_wrote(
     last = json.loads(done.stdout.strip().splitlines()[-1])
     assert [each["state"] for each in last["jobs"]] == ["done", "done"]
     assert sum(tables(tmp_path / "lake")["silver"].values()) > 600
+
+
+def test_a_file_of_statements_runs_on_the_cluster(
+    cluster: SparkCluster, broker: Broker, tmp_path: Path
+) -> None:
+    create_topic(broker.bootstrap, "numbers", 2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(100):
+        producer.produce("numbers", json.dumps({"n": number}))
+    assert producer.flush(60) == 0
+    (tmp_path / "cluster_functions.py").write_text("def twice(n: int) -> int:\n    return 2 * n\n")
+    (tmp_path / "double.sql").write_text(DOUBLE)
+    command = [sys.executable, "-m", "barnabas.cli", "sql", "run", str(tmp_path / "double.sql")]
+    before = len(cluster.python_starts())
+
+    done = subprocess.run(
+        [*command, "--once", "--bootstrap", broker.bootstrap, *remote(cluster)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert len(cluster.python_starts()) > before
+    records = committed_records(broker.bootstrap, "doubled")
+    found = sorted(json.loads(each.value or b"")["twice"] for each in records)
+    assert found == list(range(0, 200, 2))
 
 
 def test_workers_that_lack_packages_are_named(

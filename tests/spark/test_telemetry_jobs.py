@@ -1,4 +1,4 @@
-"""The jobs from topic to gold, against a real broker."""
+"""Tests the jobs from topic to gold, against a real broker."""
 
 import json
 import shutil
@@ -84,7 +84,7 @@ def send(broker: Broker, topic: str, messages: Sequence[Sent]) -> None:
 
 
 def received(broker: Broker, topic: str) -> list[Any]:
-    """Return all committed messages of a topic, in order of their partitions."""
+    """Return all committed messages of a topic, in the order of their partitions."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -109,7 +109,7 @@ def received(broker: Broker, topic: str) -> list[Any]:
 
 
 def letters(broker: Broker, topic: str) -> list[tuple[str, dict[str, str], Any]]:
-    """Return the dead letters about a topic: their reason, their headers and themselves."""
+    """Return the dead letters about a topic: reason, headers and content."""
     found = []
     for message in received(broker, topics.REFUSED):
         headers = {name: value.decode() for name, value in message.headers()}
@@ -260,7 +260,7 @@ NAMES = ("bronze", "silver", "gold_10s", "gold_1m")
 
 
 def forget_commit(lake: Path, name: str, *, note: bool) -> None:
-    """Undo Spark's word that the last batch of a job is done, and with `note` also the lake's."""
+    """Undo Spark's note that the last batch of a job is done, and with `note` also the lake's."""
     commits = lake / "_checkpoints" / name / "commits"
     last = max(int(path.name) for path in commits.glob("[0-9]*"))
     (commits / str(last)).unlink()

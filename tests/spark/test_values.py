@@ -1,4 +1,4 @@
-"""Values to columns: what decodes, what does not and why, and the dead letters made of that."""
+"""Tests values to columns: what decodes, what does not and why, and the dead letters of it."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Windows: what falls into which, and that a stream forgets what is over."""
+"""Tests windows: which rows are in which, and that a stream drops old ones."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every test asserts something, itself or through a helper, so that every test can fail."""
+"""Checks that every test asserts something, itself or through a helper, so that it can fail."""
 
 import ast
 from collections import defaultdict
@@ -21,6 +21,9 @@ ASSERTING = {
 }
 """Calls of libraries, and of `barnabas.testing`, that fail by themselves."""
 
+BROWSER_WAITS = {"wait_for", "wait_for_url", "wait_for_function"}
+"""Methods of Playwright that fail at their timeout."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -36,15 +39,18 @@ def functions_in(path: Path) -> dict[str, list[Function]]:
 
 @cache
 def helpers(path: Path) -> dict[str, list[Function]]:
-    """Return what a file can call by name: its own functions, and those imported from `tests`."""
+    """Return the functions that a file can call: its own, and those imported from `tests`."""
     found = dict(functions_in(path))
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
             module = TESTS.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
             known = functions_in(module) if module.exists() else {}
             for alias in node.names:
-                imported = known.get(alias.name, ())
-                found[alias.asname or alias.name] = [*found.get(alias.name, ()), *imported]
+                imported = {alias.asname or alias.name: known.get(alias.name, [])}
+                if alias.name not in known:  # a class: its methods can be called
+                    imported = known
+                for name, functions in imported.items():
+                    found[name] = [*found.get(name, ()), *functions]
     return found
 
 
@@ -57,11 +63,18 @@ def can_fail(function: Function, path: Path, seen: frozenset[str] = frozenset())
             return True
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ASSERTING:
             return True
+        if isinstance(node, ast.Attribute) and is_browser_wait(node, path):
+            return True
     known = helpers(path)
     for name in called_by(function):
         if name not in seen and any(can_fail(f, path, seen | {name}) for f in known.get(name, ())):
             return True
     return False
+
+
+def is_browser_wait(node: ast.Attribute, path: Path) -> bool:
+    """Return whether a test of a page waits for something in it."""
+    return "browser" in path.parts and node.attr in BROWSER_WAITS
 
 
 def called_by(function: Function) -> Iterator[str]:

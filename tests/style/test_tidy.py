@@ -1,6 +1,7 @@
-"""House rules that no linter knows. Each rule says why in its message."""
+"""Checks house rules that no linter knows. Each rule gives its reason in its message."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +9,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "barnabas"
-EDGE = {"server", "app.py", "cli", "client", "testing", "config", "logs.py"}
+EDGE = {"server", "app.py", "cli", "client", "console", "testing", "config"}
+EDGE |= {"logs.py", "log_limits.py"}
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
+FOLDER_MODULES_MAX = 28
 GENERATED = {"messages", "coordinator_records"}
+SHARED_NAMES = {"errors.py", "fetch.py", "produce.py", "cluster_view.py"}
+"""Errors of the broker and of the client, the codecs and the handlers of two APIs, and the view of
+a cluster that a broker and a test have."""
 FILES = sorted(p for p in SOURCE.rglob("*.py") if GENERATED.isdisjoint(p.parts))
 
 
@@ -37,6 +43,19 @@ def problems(path: Path) -> Iterator[str]:
                 yield f"{where}: {called}() is not the same in every run"
             if called.startswith("random.") and called != "random.Random":
                 yield f"{where}: {called}() draws from a global source; take an rng"
+
+
+def test_a_folder_fits_on_a_screen() -> None:
+    counts = Counter(path.parent for path in FILES)
+    large = {str(folder): count for folder, count in counts.items() if count > FOLDER_MODULES_MAX}
+    assert large == {}, "divide it into sub-packages by idea"
+
+
+def test_module_names_are_unique() -> None:
+    """A reader finds a module by its name."""
+    places = Counter(path.name for path in FILES if not path.name.startswith("__"))
+    repeated = {name for name, count in places.items() if count > 1}
+    assert repeated - SHARED_NAMES == set()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))

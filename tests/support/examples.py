@@ -1,4 +1,4 @@
-"""How many examples the property tests try.
+"""Defines how many examples the property tests try.
 
 CI tries a quarter of them. `make test-long` sets LONG_TESTS=1 and tries all.
 """

@@ -1,6 +1,6 @@
 """A collector of meters in memory."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from barnabas.model.meters import AnsweredRequest, Gauge
 
 
 class Total(NamedTuple):
-    """What the requests of one API with one error code come to."""
+    """The totals of the requests of one API with one error code."""
 
     requests: int = 0
     bytes_in: int = 0
@@ -24,6 +24,8 @@ class MemoryMeters:
     def __init__(self) -> None:
         self.totals: dict[tuple[int, int], Total] = defaultdict(Total)
         self.gauges: dict[str, Gauge] = {}
+        self.waiting: Counter[int] = Counter()
+        self.software: Counter[tuple[str, str]] = Counter()
 
     def count_request(self, request: AnsweredRequest) -> None:
         """Add a request to the total of its API and error."""
@@ -36,8 +38,24 @@ class MemoryMeters:
             total.latency_ns + request.latency_ns,
         )
 
+    def begin_wait(self, api_key: int) -> None:
+        """Count a request whose response is pending."""
+        self.waiting[api_key] += 1
+
+    def end_wait(self, api_key: int) -> None:
+        """Stop counting it."""
+        self.waiting[api_key] -= 1
+
+    def name_software(self, software: tuple[str, str]) -> None:
+        """Count a client's software."""
+        self.software[software] += 1
+
+    def forget_software(self, software: tuple[str, str]) -> None:
+        """Stop counting it."""
+        self.software[software] -= 1
+
     def watch(self, name: str, read: Gauge) -> None:
-        """Keep a gauge."""
+        """Set a gauge."""
         self.gauges[name] = read
 
     def read(self, name: str) -> Mapping[str, float]:

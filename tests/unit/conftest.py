@@ -1,31 +1,22 @@
 """Fixtures that several folders of unit tests share."""
 
-import logging
 import socket
 from collections.abc import Iterator
-from io import StringIO
 
 import pytest
 
-from barnabas import logs
+from tests.support.log_streams import logged
 from tests.support.talk.markers import Markers
+
+log = pytest.fixture(logged)
 
 
 @pytest.fixture
 def markers(monkeypatch: pytest.MonkeyPatch) -> Markers:
-    """Replace the writing of transaction markers, so that a test can hold them or refuse them."""
+    """Replace the writing of transaction markers, so that a test can hold or refuse them."""
     made = Markers()
     monkeypatch.setattr("barnabas.node.coordination.marker_writing.write_marker", made.write)
     return made
-
-
-@pytest.fixture
-def log() -> Iterator[StringIO]:
-    """Return the stream that the log is written to as JSON lines."""
-    stream = StringIO()
-    logs.configure(json=True, stream=stream)
-    yield stream
-    logging.getLogger().removeHandler(logs._forward)
 
 
 @pytest.fixture

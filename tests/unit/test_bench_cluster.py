@@ -1,3 +1,5 @@
+"""Tests the benchmark of a cluster: its plans, its measurements and its report."""
+
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -7,12 +9,12 @@ from typing import Self
 import pytest
 
 from bench import cluster_measure
-from bench.__main__ import cluster_plan_of, parser, plan_of, saves, saves_cluster
+from bench.__main__ import cluster_plan_of, parser, plan_of, saves, saves_group
 from bench.brokers import Flush
 from bench.cluster_faults import victim_among
 from bench.cluster_measure import ClusterPlan
 from bench.cluster_report import CLUSTER_TITLE, render_cluster, spliced
-from bench.cluster_rows import CLUSTER_ROWS, ClusterRow
+from bench.cluster_rows import CLUSTER_ROWS, EVERY_ROW, ClusterRow
 from bench.cluster_running import Cluster, is_led, is_whole, metadata_bytes
 from bench.cluster_sizes import ManyPartitions, Reassign
 from bench.cluster_systems import (
@@ -59,7 +61,7 @@ def last_values(properties: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in properties.splitlines())
 
 
-def test_both_systems_keep_as_many_copies_and_are_as_patient() -> None:
+def test_both_systems_have_the_same_replication_and_timeouts() -> None:
     shape = Shape(session_ms=3000)
     ours, theirs = barnabas_settings(shape), last_values(kafka_properties(NODES[1], NODES, shape))
     assert "default_replication_factor: 3\n  min_insync_replicas: 2" in ours
@@ -82,11 +84,12 @@ def test_folders_of_kafka_have_ids_of_their_own() -> None:
     assert {len(name) for name in ids} == {22}
 
 
-# --- what a cluster says -------------------------------------------------------------------------
+# --- reports of a cluster
+# ---------------------------------------------------------------------------
 
 
 def seen(*partitions: PartitionView) -> View:
-    named = {("t", index): told for index, told in enumerate(partitions)}
+    named = {("t", index): commands for index, commands in enumerate(partitions)}
     return View(frozenset({1, 2, 3}), named)
 
 
@@ -98,7 +101,7 @@ def test_a_partition_is_led_before_it_is_whole() -> None:
     assert is_whole(seen(PartitionView(1, (1, 2, 3), (3, 2, 1))))
 
 
-def test_leaders_are_told_by_partition() -> None:
+def test_leaders_are_returned_by_partition() -> None:
     assert seen(PartitionView(3, (), ()), PartitionView(1, (), ())).leaders("t") == {0: 3, 1: 1}
     assert seen(PartitionView(3, (), ())).leaders("other") == {}
 
@@ -120,7 +123,7 @@ def test_metadata_is_its_log_and_snapshots(tmp_path: Path) -> None:
     assert metadata_bytes(tmp_path) == 120
 
 
-def test_each_move_takes_one_copy_and_brings_one() -> None:
+def test_each_move_removes_one_replica_and_adds_one() -> None:
     moves = [Reassign().placement(turn)[0] for turn in range(4)]
     for before, after in pairwise(moves):
         assert len(set(before) & set(after)) == 1
@@ -204,30 +207,30 @@ def test_a_whole_run_of_the_cluster_replaces_its_part(
     words: list[str], single: bool, cluster: bool
 ) -> None:
     options = parser().parse_args(words)
-    assert (saves(options), saves_cluster(options)) == (single, cluster)
+    assert (saves(options), saves_group(options, EVERY_ROW)) == (single, cluster)
 
 
 # --- the run -------------------------------------------------------------------------------------
 
 
-class ClusterThatIsTold(Cluster):
-    """It starts nothing, and writes down that it was asked to."""
+class RecordingCluster(Cluster):
+    """It starts no processes, and records its calls."""
 
-    told: list[str]
+    commands: list[str]
 
     def __init__(self, system: System, shape: Shape) -> None:
         self.system, self.shape = system, shape
 
     def __enter__(self) -> Self:
-        self.told.append(f"start {self.shape.nodes}")
+        self.commands.append(f"start {self.shape.nodes}")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.told.append("stop")
+        self.commands.append("stop")
 
 
 class Turns:
-    """So many turns, and then a failure where one is asked for."""
+    """Run a number of rounds, and then fail if requested."""
 
     def __init__(self, count: int, failure: str = "") -> None:
         self._count, self._failure = count, failure
@@ -244,11 +247,11 @@ def row(key: str, work: Turns) -> ClusterRow:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    heard: list[str] = []
-    monkeypatch.setattr(ClusterThatIsTold, "told", heard, raising=False)
-    monkeypatch.setattr(cluster_measure, "Cluster", ClusterThatIsTold)
-    return heard
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    recorded: list[str] = []
+    monkeypatch.setattr(RecordingCluster, "commands", recorded, raising=False)
+    monkeypatch.setattr(cluster_measure, "Cluster", RecordingCluster)
+    return recorded
 
 
 def samples(*rows: ClusterRow) -> list[Sample]:
@@ -256,38 +259,38 @@ def samples(*rows: ClusterRow) -> list[Sample]:
     return list(cluster_measure.run(ours, lambda _: None, lambda: None))
 
 
-def test_rows_of_one_shape_share_a_cluster_and_each_turn_is_a_sample(told: list[str]) -> None:
+def test_rows_of_one_shape_share_a_cluster_and_each_turn_is_a_sample(commands: list[str]) -> None:
     found = samples(row("a", Turns(2)), row("b", Turns(1)))
     assert [(s.row, s.figures) for s in found] == [
         ("a", {"gap_ms": 0.0}),
         ("a", {"gap_ms": 1.0}),
         ("b", {"gap_ms": 0.0}),
     ]
-    assert told == ["start 3", "stop"]
+    assert commands == ["start 3", "stop"]
 
 
-def test_another_shape_is_another_cluster(told: list[str]) -> None:
+def test_another_shape_is_another_cluster(commands: list[str]) -> None:
     samples(row("a", Turns(1)), replace(row("b", Turns(1)), shape=Shape(nodes=1)))
-    assert told == ["start 3", "stop", "start 1", "stop"]
+    assert commands == ["start 3", "stop", "start 1", "stop"]
 
 
-def test_a_row_that_spoils_its_cluster_leaves_none_behind(told: list[str]) -> None:
+def test_a_row_that_spoils_its_cluster_leaves_none_behind(commands: list[str]) -> None:
     samples(replace(row("a", Turns(1)), spoils=True), row("b", Turns(1)))
-    assert told == ["start 3", "stop", "start 3", "stop"]
+    assert commands == ["start 3", "stop", "start 3", "stop"]
 
 
-def test_after_a_failure_the_next_row_has_a_new_cluster(told: list[str]) -> None:
+def test_after_a_failure_the_next_row_has_a_new_cluster(commands: list[str]) -> None:
     found = samples(row("a", Turns(1, "no ack")), row("b", Turns(1)))
     assert [(s.row, s.error) for s in found] == [("a", ""), ("a", "no ack"), ("b", "")]
-    assert told == ["start 3", "stop", "start 3", "stop"]
+    assert commands == ["start 3", "stop", "start 3", "stop"]
 
 
-def test_a_run_that_is_closed_stops_its_cluster(told: list[str]) -> None:
+def test_a_run_that_is_closed_stops_its_cluster(commands: list[str]) -> None:
     ours = ClusterPlan(rows=[row("a", Turns(3))], systems=["barnabas"], rounds=1, pace=PACE)
     going = cluster_measure.run(ours, lambda _: None, lambda: None)
     next(going)
     going.close()
-    assert told == ["start 3", "stop"]
+    assert commands == ["start 3", "stop"]
 
 
 # --- the page ------------------------------------------------------------------------------------

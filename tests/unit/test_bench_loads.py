@@ -1,3 +1,5 @@
+"""Tests the loads of the benchmark: how the output of clients is read."""
+
 import json
 
 import pytest
@@ -84,7 +86,7 @@ def test_row_keys_are_unique() -> None:
     assert len({row.key for row in ROWS}) == len(ROWS)
 
 
-def test_flush_policies_make_the_same_promise_on_both_brokers() -> None:
+def test_flush_policies_are_equal_on_both_brokers() -> None:
     ours, theirs = BROKERS["barnabas"], BROKERS["kafka"]
     assert ours.topic_config(Flush.LATER) == {"flush": "interval", "flush.ms": str(2**63 - 1)}
     assert theirs.topic_config(Flush.LATER) == {}

@@ -1,3 +1,5 @@
+"""Tests the processes that the benchmark starts, and its command line."""
+
 import os
 import struct
 import sys
@@ -39,7 +41,7 @@ def test_a_load_that_fails_gives_its_last_words_as_the_reason() -> None:
 
 
 def test_a_load_that_hangs_is_ended() -> None:
-    with pytest.raises(LoadError, match="not done after"):
+    with pytest.raises(LoadError, match="not finished after"):
         output_of(python("import time; time.sleep(60)"), 0.2)
 
 
@@ -78,7 +80,7 @@ def test_ready_needs_a_broker_in_the_metadata() -> None:
     assert broker_count(b"\0\0") == 0
 
 
-def test_nobody_answers_on_a_closed_port() -> None:
+def test_there_is_no_response_on_a_closed_port() -> None:
     assert not answers_metadata(1)
 
 
@@ -120,5 +122,5 @@ def test_an_unknown_row_or_broker_is_answered_with_the_known_ones() -> None:
     ("words", "written"),
     [([], True), (["--quick"], False), (["--quick", "--save"], True), (["--no-save"], False)],
 )
-def test_only_a_whole_run_replaces_the_results_unless_told(words: list[str], written: bool) -> None:
+def test_only_a_whole_run_replaces_the_results_by_default(words: list[str], written: bool) -> None:
     assert saves(parser().parse_args(words)) is written

@@ -1,3 +1,5 @@
+"""Tests the report of the benchmark."""
+
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,7 @@ def test_a_row_shows_medians_spread_ratio_and_that_the_goal_is_met() -> None:
     assert "**1 of 1 goals met.**" in render(found)
 
 
-def test_a_goal_that_is_missed_is_said_in_bold() -> None:
+def test_a_goal_that_is_missed_is_reported_in_bold() -> None:
     found = results(*produced("barnabas", 50), *produced("kafka", 100))
     (line,) = lines_about(render(found), "payload a second")
     assert line.endswith("| 50.0 | 100 | 0.50x | ≥ 1.0x | **no** |")

@@ -1,4 +1,4 @@
-"""What a broker removes and refuses by itself, asked over a socket."""
+"""Tests what a broker deletes and refuses by itself, over a socket."""
 
 import os
 import time
@@ -55,7 +55,7 @@ def earliest(client: RawClient) -> int:
 
 
 def stored(client: RawClient) -> list[bytes | None]:
-    """Return the values of all records that are left."""
+    """Return the values of all remaining records."""
     start = earliest(client)
     part = FetchPartition(partition=0, fetch_offset=start, partition_max_bytes=1 << 20)
     topic = FetchTopic(topic="orders", partitions=[part])

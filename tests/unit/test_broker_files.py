@@ -1,4 +1,4 @@
-"""A broker lets go of files: of all when it stops, of a topic's when that is deleted."""
+"""Tests that a broker closes files: all when it stops, a topic's when it is deleted."""
 
 import contextlib
 import gc
@@ -29,10 +29,10 @@ def test_stopped_brokers_hold_no_files() -> None:
 
 @pytest.mark.skipif(not os.path.isdir(DESCRIPTORS), reason="needs /proc")  # noqa: PTH112
 def test_a_deleted_topic_gives_its_room_on_the_disk_back_at_once() -> None:
-    gc.disable()  # or who keeps the files in a circle is found out by chance alone
+    gc.disable()  # otherwise a reference cycle would keep the files until a collection
     try:
         with Broker() as broker, Producer(broker.bootstrap) as producer:
-            for _ in range(5):  # of which all but the first go by `handlers/shapes.py`
+            for _ in range(5):  # of which all except the first use `handlers/shapes.py`
                 producer.send("a", value=b"x")
             with Consumer(broker.bootstrap, group="readers") as consumer:
                 consumer.subscribe(["a"])
@@ -47,7 +47,7 @@ def test_a_deleted_topic_gives_its_room_on_the_disk_back_at_once() -> None:
 
 
 def open_files() -> list[str]:
-    """What this process has open, by the names that the files have now."""
+    """Return the open files of this process, by their current names."""
     found = []
     for descriptor in os.listdir(DESCRIPTORS):  # noqa: PTH208
         with contextlib.suppress(FileNotFoundError):

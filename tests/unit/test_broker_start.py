@@ -1,4 +1,4 @@
-"""A broker inside another program: a start that fails, and a stop, leave that program as it was."""
+"""Tests a broker inside another program: a failed start and a stop leave that program unchanged."""
 
 import gc
 import shutil
@@ -36,7 +36,7 @@ def frozen_count() -> int:
 
 
 def is_free(folder: Path) -> bool:
-    """Whether a broker could take the folder."""
+    """Return whether a broker could use the folder."""
     lock_folder(folder).close()
     return True
 

@@ -1,4 +1,4 @@
-"""What cannot be done is one sentence with the remedy, and no broker is needed to hear it."""
+"""Tests that errors are one sentence with a fix, and need no broker."""
 
 import subprocess
 import sys
@@ -44,13 +44,13 @@ def test_errors_say_what_to_change(words: tuple[str, ...], code: int, remedy: st
     assert "Traceback" not in done.stderr
 
 
-def test_nobody_there_is_unavailable() -> None:
+def test_an_unreachable_broker_is_unavailable() -> None:
     done = barnabas("cluster", "health", "--json", *NOBODY)
     assert done.returncode == 2
     assert '"verdict": "unavailable"' in done.stdout
 
 
-def test_health_is_awaited_no_longer_than_told() -> None:
+def test_health_is_awaited_until_the_timeout() -> None:
     done = barnabas("cluster", "health", "--exit-when-healthy", "--timeout", "1s", *NOBODY)
     assert done.returncode == 2
     assert done.stdout.count("unavailable") == 1
@@ -71,7 +71,7 @@ def test_a_cluster_that_is_there_is_not_made_another(cluster: LocalCluster) -> N
     assert load(cluster.folder) == cluster
 
 
-def test_more_copies_than_brokers_are_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_more_replicas_than_brokers_are_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--replication-factor 4 needs as many brokers"):
         up(brokers=3, data=tmp_path / "new", replication_factor=4)
     assert not (tmp_path / "new").exists()

@@ -1,9 +1,9 @@
-"""Durations, as options take them and tables show them."""
+"""Tests durations in options and tables."""
 
 import pytest
 
 from barnabas.admin.wording import format_duration
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.failure import CommandError
 
 

@@ -1,4 +1,4 @@
-"""How a record is printed."""
+"""Tests how a record is printed."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from barnabas.cli.records.record_formats import compile_format, render_json
 
 
 class Printed:
-    """Stands in for confluent-kafka's message."""
+    """Replaces confluent-kafka's message."""
 
     def __init__(self, key: bytes | None, value: bytes | None, headers: Any = None) -> None:
         self._fields = (key, value, headers)

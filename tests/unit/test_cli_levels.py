@@ -1,8 +1,8 @@
-"""What `barnabas cluster upgrade` makes of the levels that brokers know."""
+"""Tests the output of `barnabas cluster upgrade` for the levels that brokers know."""
 
 from barnabas.admin.feature_levels import BrokerLevels, ClusterLevels
 from barnabas.cli.cluster.upgrade_command import _missing
-from barnabas.controller.features import FIRST_RELEASE, Levels
+from barnabas.controller.feature_decisions import FIRST_RELEASE, Levels
 
 NEW = BrokerLevels(id=1, address="a:1", levels=Levels(1, 2))
 OLD = BrokerLevels(id=2, address="b:2", levels=FIRST_RELEASE)

@@ -1,4 +1,4 @@
-"""What produce makes of a line."""
+"""Tests how produce parses a line."""
 
 import pytest
 

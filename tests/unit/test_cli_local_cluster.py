@@ -1,4 +1,4 @@
-"""A local cluster: what its folder remembers, and what becomes of its processes."""
+"""Tests a local cluster: the content of its folder, and its processes."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ def test_free_ports_are_free() -> None:
         assert port not in free_ports(3)
 
 
-def test_every_broker_is_told_who_votes(tmp_path: Path) -> None:
+def test_every_broker_gets_the_voters(tmp_path: Path) -> None:
     made = new_cluster(tmp_path, 4, None)
     voters = ",".join(f"{each.node_id}@{each.peer_listen}" for each in made.brokers[:3])
     for broker in made.brokers:
@@ -117,7 +117,7 @@ def test_all_run_and_all_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_watch_and_everybody(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_the_watch_and_all_processes(tmp_path: Path, number: signal.Signals) -> None:
     cluster = new_cluster(tmp_path, 2, None)
     ensemble = Ensemble(cluster, cluster.brokers)
     with ensemble.running():
@@ -129,7 +129,7 @@ def test_a_signal_ends_the_watch_and_everybody(tmp_path: Path, number: signal.Si
     assert [each.exit_code for each in ensemble.processes] == [0, 0]
 
 
-def test_who_dies_is_reported_and_the_others_go_on(
+def test_a_process_that_dies_is_reported_and_the_others_continue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = new_cluster(tmp_path, 2, None)
@@ -140,7 +140,7 @@ def test_who_dies_is_reported_and_the_others_go_on(
         first, second = ensemble.processes
         os.kill(first.pid, signal.SIGKILL)
         os.kill(second.pid, signal.SIGTERM)
-        ensemble.watch()  # returns, because nobody is left
+        ensemble.watch()  # returns, because no process is left
     said = capsys.readouterr().err
     assert "Broker 1 ended by signal SIGKILL" in said
     assert "ready" in said
@@ -148,7 +148,7 @@ def test_who_dies_is_reported_and_the_others_go_on(
     assert ensemble.failed
 
 
-def test_who_dies_at_the_start_stops_the_start(
+def test_a_process_that_dies_at_the_start_stops_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIES", "2")

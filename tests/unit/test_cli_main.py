@@ -1,4 +1,4 @@
-"""Start-up: what a command loads, and how it fails."""
+"""Tests start-up: the modules that a command loads, and its errors."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from barnabas.wire.addresses import split_address
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 HEAVY = ("confluent_kafka", "rich", "typer", "barnabas.cli.topic_command")
 
@@ -61,7 +61,7 @@ def test_every_command_has_help_with_an_example(words: tuple[str, ...]) -> None:
     assert "Example: " in done.stdout
 
 
-def test_nobody_there_is_one_sentence() -> None:
+def test_an_unreachable_broker_is_one_sentence() -> None:
     done = barnabas("topic", "list", "--bootstrap", "127.0.0.1:1")
     assert done.returncode == 1
     assert done.stderr == (

@@ -1,4 +1,4 @@
-"""The arithmetic of benchmarks."""
+"""Tests the arithmetic of benchmarks."""
 
 import pytest
 

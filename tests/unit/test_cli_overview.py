@@ -1,4 +1,4 @@
-"""What brokers answer becomes a picture of the cluster, and one verdict with its reasons."""
+"""Tests how brokers' responses become a description of the cluster, and its health."""
 
 import io
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from rich.console import Console
 
 from barnabas.admin.cluster_overview import Answers, Overview, overview
 from barnabas.admin.health import Verdict, verdict
-from barnabas.admin.quorum_margin import SILENCE_MS
 from barnabas.admin.replication_factors import Factors, replicated
 from barnabas.cli.cluster.status_view import draw_status
+from barnabas.health.quorum_margin import SILENCE_MS
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterResponse,
@@ -183,7 +183,7 @@ def test_a_cluster_without_fault_is_healthy() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(found: Overview, expected: Verdict, reason: str) -> None:
+def test_what_is_wrong_is_reported(found: Overview, expected: Verdict, reason: str) -> None:
     health = verdict(found)
     assert health.verdict is expected
     assert reason in health.reasons
@@ -198,12 +198,12 @@ def test_the_worst_comes_first_and_exit_codes_follow() -> None:
     assert [each.exit_code for each in Verdict] == [0, 1, 2]
 
 
-def test_min_insync_replicas_beyond_the_copies_asks_for_all_of_them() -> None:
+def test_min_insync_replicas_above_the_replication_factor_means_all() -> None:
     found = seen(topic(partition(0, 1, (1,))), least=2)
     assert verdict(found).verdict is Verdict.HEALTHY
 
 
-def test_a_copy_that_is_still_being_made_is_not_missed() -> None:
+def test_a_replica_that_is_being_created_is_not_missed() -> None:
     partitions = [
         OngoingPartitionReassignment(partition_index=0, adding_replicas=[3], removing_replicas=[1])
     ]
@@ -265,7 +265,7 @@ def test_a_replica_that_is_still_being_added_is_missing() -> None:
 
 
 def test_of_the_brokers_own_topics_the_configured_factor_counts() -> None:
-    """Topics of an earlier release do not say how many replicas they were to have."""
+    """Topics of an earlier release do not record their replication factor."""
     offsets = topic(partition(0, 1, (1, 2)), name="__consumer_offsets")
     configured = {"offsets.topic.replication.factor": 3}
     found = seen(offsets, least=1, configured=configured)
@@ -279,7 +279,7 @@ def test_a_cluster_with_fewer_brokers_than_the_factor_has_what_it_can_have() -> 
     assert verdict(lone).verdict is Verdict.HEALTHY
 
 
-def test_the_table_names_everybody() -> None:
+def test_the_table_lists_all_voters() -> None:
     screen = Console(record=True, width=120)
     screen.print(draw_status(seen(FINE, decided_by=quorum(observers=[voter(9)]))))
     text = screen.export_text()
@@ -314,14 +314,14 @@ def test_a_voter_that_came_back_with_an_empty_disk_is_named_with_what_gives_it_a
     }
 
 
-def test_a_disk_that_was_lost_is_no_longer_heard_though_it_is_remembered() -> None:
+def test_a_lost_disk_no_longer_counts_though_it_is_remembered() -> None:
     decided_by = quorum(
         voter(1), voter(2), voter(3), observers=[voter(2, heard_ms=GONE_MS, disk=7)]
     )
     assert verdict(seen(FINE, decided_by=decided_by)).verdict is Verdict.HEALTHY
 
 
-def test_a_voter_that_is_down_says_what_the_next_loss_means_and_who_could_vote() -> None:
+def test_a_voter_that_is_down_is_reported_with_the_next_loss_and_possible_voters() -> None:
     brokers = [broker(number) for number in (1, 2, 3, 4)]
     decided_by = quorum(voter(1), voter(2), voter(3, heard_ms=GONE_MS), observers=[voter(4)])
     reasons = verdict(seen(FINE, brokers=brokers, decided_by=decided_by)).reasons
@@ -333,7 +333,7 @@ def test_a_voter_that_is_down_says_what_the_next_loss_means_and_who_could_vote()
     ]
 
 
-def test_a_quorum_that_stands_another_loss_does_not_speak_of_one() -> None:
+def test_a_quorum_that_survives_another_loss_shows_no_warning() -> None:
     voters = [voter(number) for number in (1, 2, 3, 4)]
     decided_by = quorum(*voters, voter(5, heard_ms=GONE_MS), observers=[voter(5, disk=7)])
     reasons = verdict(seen(FINE, decided_by=decided_by)).reasons
@@ -364,7 +364,7 @@ def test_too_few_voters_are_a_warning_where_other_brokers_could_vote(
     assert health.as_json()["warnings"] == health.warnings
 
 
-def test_status_says_how_many_losses_the_quorum_stands() -> None:
+def test_status_says_how_many_losses_the_quorum_survives() -> None:
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(draw_status(seen(FINE)))
     assert "3 of 3 voters caught up, stands the loss of 1" in console.export_text()

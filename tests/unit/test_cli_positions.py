@@ -1,8 +1,8 @@
-"""The words that --from and --until take."""
+"""Tests the values of --from and --until."""
 
 import pytest
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.topic_positions import (
     At,
     Before,

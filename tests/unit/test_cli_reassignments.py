@@ -1,11 +1,12 @@
-"""Plans: as files, what they cost, how far they are, and what they refuse."""
+"""Tests reassignment plans: as files, their cost, their progress, and their errors."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
+from barnabas.admin.placement_planning import Scene
 from barnabas.admin.reassignments import (
     current_partitions,
     make_plan,
@@ -15,7 +16,7 @@ from barnabas.admin.reassignments import (
     standing,
 )
 from barnabas.admin.replica_placement import Seat, arrange, drain
-from barnabas.cli.partition.moving import Scene, format_bytes
+from barnabas.cli.partition.moving import format_bytes
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterResponse,
@@ -109,7 +110,7 @@ def test_progress_counts_replicas_and_bytes() -> None:
     assert (done.partitions_left, done.copies_left, done.bytes_copied) == (0, 0, 200)
 
 
-def test_sizes_come_from_those_who_answer() -> None:
+def test_sizes_come_from_the_brokers_that_answer() -> None:
     there = DescribeLogDirsPartition(partition_index=0, partition_size=5)
     future = DescribeLogDirsPartition(partition_index=1, partition_size=9, is_future_key=True)
     result = DescribeLogDirsResult(
@@ -127,7 +128,7 @@ def test_what_moves_already_is_left_alone() -> None:
         scene.require_at_rest([PLACE])
 
 
-def test_fewer_brokers_than_copies_is_said_with_the_partition() -> None:
+def test_fewer_brokers_than_replicas_is_reported_with_the_partition() -> None:
     seats = [Seat(1), Seat(2), Seat(3)]
     with pytest.raises(AdminError, match="orders-0 has 3 replicas, and there are only 2 brokers"):
         drain({PLACE: (1, 2, 3)}, seats, 3)
@@ -135,7 +136,7 @@ def test_fewer_brokers_than_copies_is_said_with_the_partition() -> None:
         arrange({PLACE: (1, 2, 3)}, seats, replication_factor=4)
 
 
-def test_a_copy_on_a_broker_that_is_away_waits_for_it_while_another_is_drained() -> None:
+def test_a_replica_on_a_broker_that_is_down_waits_for_it_while_another_is_drained() -> None:
     assert drain({PLACE: (1, 9)}, [Seat(1), Seat(2), Seat(3)], 1) == {PLACE: (9, 2)}
 
 

@@ -1,10 +1,10 @@
-"""What `barnabas partition repair` finds missing, and where it puts it."""
+"""Tests which replicas `barnabas partition repair` finds missing, and where it puts them."""
 
 from collections import Counter
 
 import pytest
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.replica_placement import Partitions, Seat, fill_up
 from barnabas.admin.replication_factors import Factors
 from barnabas.cli.partition.repair_command import shortages, split
@@ -74,7 +74,7 @@ def test_replicas_are_only_added_and_leaders_even() -> None:
     assert Counter(copies[0] for copies in after.values()) == {1: 3, 2: 3, 3: 3}
 
 
-def test_a_replica_on_a_broker_that_is_away_stays() -> None:
+def test_a_replica_on_a_broker_that_is_down_stays() -> None:
     there: Partitions = {("orders", 0): (1, 4)}
     assert fill_up(there, SEATS, {("orders", 0): 3}) == {("orders", 0): (1, 4, 2)}
 

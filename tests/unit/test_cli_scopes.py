@@ -1,8 +1,8 @@
-"""How partitions are named on the command line."""
+"""Tests how partitions are named on the command line."""
 
 import pytest
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.scopes import Scope, expand, parse_scope
 
 

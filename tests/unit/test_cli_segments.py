@@ -1,4 +1,4 @@
-"""Looking into segment files: what is sound, what is not, and where."""
+"""Tests inspecting segment files: intact and damaged parts, and their positions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `barnabas serve` is told, and what it says when it is ready."""
+"""Tests the options of `barnabas serve`, and its output when it is ready."""
 
 import json
 from types import SimpleNamespace
@@ -16,9 +16,17 @@ def flags(*arguments: str) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def ready(capsys: pytest.CaptureFixture[str], peers: tuple[str, int] | None, *options: str) -> str:
+def ready(
+    capsys: pytest.CaptureFixture[str],
+    peers: tuple[str, int] | None,
+    *options: str,
+    http: tuple[str, int] | None = None,
+) -> str:
     broker: Any = SimpleNamespace(
-        node=SimpleNamespace(advertised=("10.0.0.1", 9092)), peer_address=peers
+        node=SimpleNamespace(advertised=("10.0.0.1", 9092)),
+        peer_address=peers,
+        operators=None if http is None else SimpleNamespace(address=http),
+        listeners={"PLAINTEXT": ("10.0.0.1", 9092)},
     )
     _say_ready(parser().parse_args(options), cast("BrokerProcess", broker))
     return capsys.readouterr().out
@@ -38,6 +46,12 @@ def test_a_broker_of_a_cluster() -> None:
     }
 
 
+def test_brokers_without_tls_on_a_network_are_allowed_by_a_flag() -> None:
+    told = flags("--peer-listen", "10.0.0.2:9192", "--allow-plaintext-peers")
+    assert told["cluster.allow_plaintext_peers"] is True
+    assert "cluster.allow_plaintext_peers" not in flags("--peer-listen", "10.0.0.2:9192")
+
+
 @pytest.mark.parametrize("flag", ["--listen", "--peer-listen"])
 @pytest.mark.parametrize("address", ["here", "9092", "host:", "host:one"])
 def test_an_address_that_is_none(flag: str, address: str) -> None:
@@ -54,3 +68,9 @@ def test_the_ready_line_names_both_listeners(capsys: pytest.CaptureFixture[str])
 def test_a_broker_on_its_own_names_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "peer_listen" not in json.loads(ready(capsys, None, "--json"))
     assert "other brokers" not in ready(capsys, None)
+
+
+def test_the_ready_line_names_the_http_listener(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(ready(capsys, None, "--json", http=("::1", 9644)))["http"] == "[::1]:9644"
+    assert "metrics on http://127.0.0.1:9644/" in ready(capsys, None, http=("127.0.0.1", 9644))
+    assert flags("--http", "127.0.0.1:0") == {"observability.http_listen": "127.0.0.1:0"}

@@ -1,11 +1,11 @@
-"""`barnabas sql`: what is refused before Spark starts, and the status of a run that has ended."""
+"""Tests `barnabas sql`: errors before Spark starts, and the status of a run that has ended."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.cli.sql.sql_command import app
 from barnabas.cli.sql.sql_run_command import judged, names_database, parsed
 from barnabas.cli.sql.sql_status_command import document, is_held, only_state, words
@@ -75,7 +75,7 @@ def test_the_database_of_topics_is_made_only_where_it_is_named() -> None:
     assert not names_database(parse("CREATE TABLE t USING barnabas OPTIONS (topic 'x')")[0])
 
 
-def test_a_broker_that_is_away_is_waited_for_and_a_mistake_is_not() -> None:
+def test_a_broker_that_is_down_is_waited_for_and_a_mistake_is_not() -> None:
     assert judged("barnabas.spark.query_errors.FetchError: no broker")[1] is None
     assert judged("ValueError: no")[1] == 0
     assert judged("Python worker exited unexpectedly (crashed)")[1] == 5

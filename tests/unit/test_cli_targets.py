@@ -1,10 +1,10 @@
-"""Where a reset goes, partition by partition."""
+"""Tests the target of an offset reset, partition by partition."""
 
 import pytest
 
-from barnabas.admin.errors import AdminError
-from barnabas.admin.group_admin import Ends
-from barnabas.admin.reset_targets import (
+from barnabas.admin.admin_errors import AdminError
+from barnabas.admin.groups.group_admin import Ends
+from barnabas.admin.groups.reset_targets import (
     ShiftBy,
     Target,
     ToCurrent,

@@ -1,11 +1,11 @@
-"""The options of `barnabas telemetry`, read without a broker."""
+"""Tests the options of `barnabas telemetry`, without a broker."""
 
 import subprocess
 import sys
 
 import pytest
 
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.extras import needs_extra
 from barnabas.cli.common.failure import CommandError
 from barnabas.cli.telemetry.sending_options import parse_instant_ms, parse_speed

@@ -1,4 +1,4 @@
-"""Which open transactions hang, and how they are ended."""
+"""Tests which open transactions hang, and how they are ended."""
 
 import pytest
 

@@ -1,10 +1,10 @@
-"""Votes are given and taken by number and data folder, and never the last one."""
+"""Tests adding and removing voters by number and data folder, and never the last one."""
 
 from typing import Any, cast
 
 import pytest
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.voter_changes import add_voter, remove_voter, voter
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.message import Message
@@ -22,13 +22,13 @@ from barnabas.protocol.messages.remove_raft_voter import (
 )
 from barnabas.wire import cluster_wire as wires
 from barnabas.wire.cluster_wire import Wire
-from barnabas.wire.failures import RefusedError
+from barnabas.wire.wire_failures import RefusedError
 
 OLD, NEW = b"o" * 16, b"n" * 16
 
 
 class Quorum:
-    """Answers as a controller would, and keeps what it was asked."""
+    """Answers as a controller would, and keeps the requests."""
 
     def __init__(
         self, voters: list[ReplicaState], observers: list[ReplicaState] | None = None
@@ -66,7 +66,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wires, "RETRY_PAUSE_S", 0.0)
 
 
-def test_a_disk_that_was_made_anew_votes_as_what_it_is_now() -> None:
+def test_a_replaced_disk_votes_under_its_new_directory_id() -> None:
     quorum = Quorum([replica(1)], [replica(3, OLD, 5), replica(3, NEW, 9), replica(4, OLD, 99)])
     add_voter(as_wire(quorum), 3, "10.0.0.3:9192")
     request = quorum.asked[-1]
@@ -76,7 +76,7 @@ def test_a_disk_that_was_made_anew_votes_as_what_it_is_now() -> None:
     assert [(each.host, each.port) for each in request.listeners] == [("10.0.0.3", 9192)]
 
 
-def test_who_does_not_follow_cannot_vote() -> None:
+def test_a_node_that_does_not_follow_cannot_vote() -> None:
     with pytest.raises(AdminError, match="Node 3 does not follow the metadata log"):
         add_voter(as_wire(Quorum([replica(1)])), 3, "10.0.0.3:9192")
 

@@ -1,4 +1,4 @@
-"""The codec by example: bytes written out by hand, and each way in which bytes can lie."""
+"""Tests the codec by example: bytes written by hand, and every kind of invalid bytes."""
 
 import pytest
 
@@ -149,7 +149,7 @@ def test_a_value_without_a_place_is_refused_by_name() -> None:
         ValueError, match=r"MetadataRequest\.allow_auto_topic_creation .* version 0"
     ):
         encoder(MetadataRequest, 0)(MetadataRequest(allow_auto_topic_creation=False))
-    # Ignorable: a fetch for an old version simply does not say its rack.
+    # Ignorable: a fetch in an old version does not have its rack.
     encoder(FetchRequest, 4)(FetchRequest(rack_id="r"))
 
 

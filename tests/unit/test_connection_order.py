@@ -1,4 +1,4 @@
-"""What only a socket shows: answers in order, pauses after them (KIP-219), and who is closed."""
+"""Tests what only a socket shows: order of responses, pauses (KIP-219), and closed connections."""
 
 import contextlib
 import socket
@@ -35,11 +35,11 @@ from tests.support.talk.rows import row_of
 
 PATIENCE_S = 20
 A_MOMENT_S = 0.2
-"""Long enough for an answer that should not come; the pauses in question are far longer."""
+"""Long enough for a response that must not come; the pauses in question are far longer."""
 
 
 class Peer:
-    """A client that speaks in frames and asks without waiting for answers."""
+    """A client that sends frames without waiting for responses."""
 
     def __init__(self, broker: Broker, client_id: str = "peer") -> None:
         host, port = broker.bootstrap.rsplit(":", 1)
@@ -67,14 +67,14 @@ class Peer:
         (size,) = struct.unpack(">i", self._read(4))
         content = self._read(size)
         head = response_header(key, version, number)
-        assert content.startswith(head), "answers are out of order"
+        assert content.startswith(head), "responses are out of order"
         return decode_exact(response_class(key), version, content[len(head) :])
 
     def ask(self, request: Message, version: int) -> Any:
         self.send(request, version)
         return self.receive()
 
-    def hears_nothing(self) -> bool:
+    def gets_no_response(self) -> bool:
         self._socket.settimeout(A_MOMENT_S)
         try:
             self._socket.recv(1)
@@ -132,7 +132,7 @@ def test_answers_keep_the_order_of_the_requests(peers: tuple[Peer, Peer]) -> Non
     first, second = peers
     first.send(fetch_request("a", max_wait_ms=60_000), 12)
     first.send(hello, 3)
-    assert first.hears_nothing(), "a quick answer overtook a slow one"
+    assert first.gets_no_response(), "a quick response overtook a slow one"
     second.ask(produce_request(10), 9)
     (topic,) = first.receive().responses
     assert topic.partitions[0].high_watermark == 1
@@ -145,15 +145,15 @@ def test_a_producer_is_answered_at_once_and_then_not_read(peers: tuple[Peer, Pee
     assert answer.throttle_time_ms > 100_000
     assert answer.responses[0].partition_responses[0].error_code == 0
     first.send(hello, 3)
-    assert first.hears_nothing()
-    assert second.ask(hello, 3).error_code == 0, "others are not made to wait"
+    assert first.gets_no_response()
+    assert second.ask(hello, 3).error_code == 0, "other clients do not wait"
 
 
 def test_a_producer_without_answers_is_not_read_either(peers: tuple[Peer, Peer]) -> None:
     first, _ = peers
     first.send(produce_request(500_000, acks=0), 9)
     first.send(hello, 3)
-    assert first.hears_nothing()
+    assert first.gets_no_response()
 
 
 def test_a_consumer_that_waited_is_paused_too(peers: tuple[Peer, Peer]) -> None:
@@ -162,10 +162,10 @@ def test_a_consumer_that_waited_is_paused_too(peers: tuple[Peer, Peer]) -> None:
     second.send(produce_request(500_000), 9)
     assert first.receive().throttle_time_ms > 100_000
     first.send(hello, 3)
-    assert first.hears_nothing()
+    assert first.gets_no_response()
 
 
-def test_a_mistake_of_ours_closes_one_connection(
+def test_a_defect_closes_one_connection(
     peers: tuple[Peer, Peer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -234,11 +234,11 @@ def test_a_member_that_joined_again_commits_what_it_still_owns(broker: Broker) -
     second = Peer(broker)
     invited = second.ask(join_request(), 9).member_id
     second.send(join_request(invited), 9)
-    assert second.hears_nothing()
+    assert second.gets_no_response()
     again = first.ask(join_request(joined.member_id), 9)
     newcomer = second.receive()
     assert again.generation_id == newcomer.generation_id == joined.generation_id + 1
-    # The assignments of the new generation are not handed out: nothing has another owner yet.
+    # The assignments of the new generation were not sent: no partition has another owner yet.
     assert commit(first, joined.member_id, joined.generation_id, 1) == 0
     assert commit(first, joined.member_id, again.generation_id, 2) == 0
     refused = commit(second, invited, newcomer.generation_id, 3)
@@ -251,7 +251,7 @@ def test_a_member_that_joined_again_commits_what_it_still_owns(broker: Broker) -
     second.close()
 
 
-def test_a_heartbeat_that_waits_lets_what_follows_pass(broker: Broker) -> None:
+def test_a_waiting_heartbeat_does_not_block_later_requests(broker: Broker) -> None:
     """A member commits, or leaves, on the connection on which its heartbeat waits."""
     peer = Peer(broker)
     joined = join(peer)
@@ -261,7 +261,7 @@ def test_a_heartbeat_that_waits_lets_what_follows_pass(broker: Broker) -> None:
     for _ in range(3):
         peer.send(beat, 4)
     assert [peer.receive().error_code for _ in range(2)] == [0, 0]
-    assert peer.hears_nothing()
+    assert peer.gets_no_response()
     leaver = MemberIdentity(member_id=joined.member_id)
     peer.send(LeaveGroupRequest(group_id="readers", members=[leaver]), 5)
     assert [peer.receive().error_code for _ in range(2)] == [0, 0]

@@ -1,4 +1,4 @@
-"""The generator of message classes, with a definition made up here and with the vendored ones."""
+"""Tests the generator of message classes, with an invented definition and the vendored ones."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_facts_cross_over_and_prose_does_not(folder: Path) -> None:
     assert "prose" not in source.lower()
 
 
-def test_structs_named_alike_take_the_name_of_their_message(folder: Path) -> None:
+def test_structs_with_one_name_take_the_name_of_their_message(folder: Path) -> None:
     source = generate(load(folder))["ping.py"]
     assert "class PingRequestPeer(Message)" in source
     assert "class PingResponsePeer(Message)" in source

@@ -1,4 +1,4 @@
-"""Request and response headers, among them those of requests from the future."""
+"""Tests request and response headers, including requests in future versions."""
 
 from struct import pack
 

@@ -1,4 +1,4 @@
-"""Lines as operators and machines read them."""
+"""Tests log lines for operators and for machines."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The checker of members' logs finds what it is there to find, and nothing else."""
+"""Tests that the checker of members' logs finds every violation, and nothing else."""
 
 from pathlib import Path
 
@@ -163,7 +163,7 @@ def test_partitions_held_on_to_may_be_named_again() -> None:
     assert found(a=kept).violations == []
 
 
-def test_clients_that_tell_no_generation_are_not_held_to_it() -> None:
+def test_clients_without_a_generation_are_not_checked_for_it() -> None:
     unknown = [text.replace("assigned 1 ", "assigned - ") for text in FIRST_HALF]
     after = [text.replace("assigned 2 ", "assigned - ") for text in SECOND_HALF]
     findings = found(a=unknown, b=after)

@@ -1,4 +1,4 @@
-"""The disk that other tests believe: what it keeps, what it forgets, and how it fails."""
+"""Tests the disk that other tests rely on: what it keeps, what it loses, and how it fails."""
 
 import errno
 from random import Random
@@ -93,7 +93,7 @@ def test_open_files_die_with_the_power() -> None:
     disk = MemoryDisk()
     file = written(disk, sync=True, name=True)
     disk.power_cut(Random(0))
-    with pytest.raises(OSError, match="power went"):
+    with pytest.raises(OSError, match="power failed"):
         file.read(0, 1)
 
 

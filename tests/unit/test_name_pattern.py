@@ -1,4 +1,4 @@
-"""Regular expressions in the syntax of RE2, matched against topic names."""
+"""Tests regular expressions in the syntax of RE2, matched against topic names."""
 
 import re
 import string

@@ -1,4 +1,4 @@
-"""Files of logs within a budget: sealed segments are closed and opened again, and keep readable."""
+"""Tests the limit of open log files: sealed segments are closed and reopened, and stay readable."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.model.open_files import TIDY_FROM, OpenFiles
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from tests.support.disks.log_changes import drop_segments
@@ -44,7 +44,7 @@ def append_many(log: Log) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is synced is not looked at here."""
+    """The synced data does not matter here."""
     for call in ("fdatasync", "fsync"):
         monkeypatch.setattr(os, call, lambda _: None)
 
@@ -64,10 +64,10 @@ def test_the_least_recently_used_is_closed_first() -> None:
     assert files.make_room()
     assert files.count == 2
     files.closed(0)
-    assert files.count == 1  # the one that was used last is open still, and so is the third
+    assert files.count == 1  # the one that was used last is still open, and so is the third
 
 
-def test_what_must_stay_open_stays_and_is_told() -> None:
+def test_files_that_must_stay_open_stay_and_are_reported() -> None:
     files = OpenFiles()
     files.share(2)
     holders = [_Holder(files, number) for number in range(2)]
@@ -137,7 +137,7 @@ def test_a_reader_keeps_its_file_and_shares_it(disk: OsDisk, tmp_path: Path) -> 
     log = filled(disk, tmp_path / "log")
     piece = log.read(3, 1, COUNT, at_least_one=True)
     assert piece is not None
-    read_all(log, 1)  # which closes whatever else is open
+    read_all(log, 1)  # which closes all other files
     again = log.read(3, 1, COUNT, at_least_one=True)
     assert again is not None
     assert again.file is piece.file
@@ -146,7 +146,7 @@ def test_a_reader_keeps_its_file_and_shares_it(disk: OsDisk, tmp_path: Path) -> 
     assert batches_in(piece)[0][0].base_offset == 3
 
 
-def test_a_retired_segment_is_never_taken_for_the_one_in_its_place(
+def test_a_retired_segment_is_never_confused_with_its_replacement(
     disk: OsDisk, tmp_path: Path
 ) -> None:
     log = filled(disk, tmp_path / "log")

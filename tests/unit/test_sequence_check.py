@@ -1,4 +1,4 @@
-"""The checker of the Spark storm notices what is missing, doubled or foreign."""
+"""Tests that the checker of the Spark storm finds missing, doubled and unknown numbers."""
 
 from tests.support.pipelines.spark_storm.sequence_check import compare
 
@@ -12,7 +12,7 @@ def test_every_number_once_is_right() -> None:
     assert compare([], 0).is_right
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_problems_are_reported() -> None:
     verdict = compare([*numbers(0, 0, 2, 7), None], 4)
     assert not verdict.is_right
     assert (verdict.missing, verdict.doubled, verdict.foreign) == (2, 1, 2)

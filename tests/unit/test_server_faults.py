@@ -1,4 +1,4 @@
-"""Faults of our own: one client pays, with a traceback in the log; the loop goes on."""
+"""Tests defects: one client is affected, the log has a traceback, and the event loop continues."""
 
 import json
 import logging
@@ -82,7 +82,7 @@ def test_a_handler_that_fails(
 
 
 def test_an_event_that_fails(broker: Broker, log: StringIO) -> None:
-    """A timer's action fails; timers and connections go on."""
+    """A timer's action fails; other timers and connections continue."""
     assert broker._process is not None
     assert broker._loop is not None
     server, fired = broker._process.server, []
@@ -120,7 +120,7 @@ def test_a_critical_notice_is_the_last_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     codes: list[int] = []
-    monkeypatch.setattr("barnabas.server.effects.os._exit", codes.append)
+    monkeypatch.setattr("barnabas.server.effect_runner.os._exit", codes.append)
 
     def contradict(node: Node, *_: object) -> Pending[object]:
         node.outbox.append(Notice("critical", "nothing is right any more", {}))

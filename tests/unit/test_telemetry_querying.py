@@ -1,4 +1,4 @@
-"""What a query may say, and what it is told where it may not."""
+"""Tests which queries are allowed, and the errors for the others."""
 
 import re
 from pathlib import Path
@@ -71,11 +71,11 @@ def test_a_query_only_reads_and_only_the_lake(lake: Path, sql: str) -> None:
         "VALUES (1), (2)",
     ],
 )
-def test_whatever_reads_is_taken(lake: Path, sql: str) -> None:
+def test_any_readable_file_is_accepted(lake: Path, sql: str) -> None:
     assert ask(Lake(lake), sql).columns
 
 
-def test_a_limit_of_rows_is_told(lake: Path) -> None:
+def test_a_limit_of_rows_is_shown(lake: Path) -> None:
     assert ask(Lake(lake), "FROM range(5)", 5).is_cut is False
     cut = ask(Lake(lake), "FROM range(5)", 4)
     assert (len(cut.rows), cut.is_cut) == (4, True)

@@ -1,4 +1,4 @@
-"""Lakes as they are found on disk: half-written, empty, of another make."""
+"""Tests lakes on disk that are half-written, empty, or of another format."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which refused records go back, and how."""
+"""Tests which refused records are sent again, and how."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def refusal(
     )
 
 
-def test_a_refusal_tells_where_it_came_from() -> None:
+def test_a_refusal_says_where_it_came_from() -> None:
     one = refusal(detail=b"too old")
     assert (one.reasons, one.detail, one.origin) == (("late",), "too old", ("gpu-telemetry", 3, 77))
     assert refusal(topic=None).origin is None

@@ -1,4 +1,4 @@
-"""What a report says, against the stories that the lakes were made from."""
+"""Tests the content of a report, against the stories of which the lakes were made."""
 
 import json
 import re
@@ -167,7 +167,7 @@ def test_a_parked_card_wastes_its_energy_once(made: Make) -> None:
     assert held[idle.gpu_id] == 0
 
 
-def test_throttling_is_told_in_seconds_and_clock(made: Make) -> None:
+def test_throttling_is_reported_in_seconds_and_clock(made: Make) -> None:
     report = made([story(1, 60, state="power_capped"), story(2, 60, state="thermal_throttled")])
     by_gpu = {each.gpu_id: each for each in report.throttling}
     capped, hot = by_gpu[story(1, 1).gpu_id], by_gpu[story(2, 1).gpu_id]
@@ -203,7 +203,7 @@ def test_short_times_are_drawn_from_samples(made: Make) -> None:
     ]
 
 
-def test_bottlenecks_are_told_by_job_and_no_card_is_an_offender_by_them(made: Make) -> None:
+def test_bottlenecks_are_reported_by_job_and_no_card_is_an_offender_by_them(made: Make) -> None:
     stories = [
         *(story(number, 60, "vision", "pcie_bound") for number in range(2)),
         story(8, 60, "speech").during("memory_bound", 0, 30),
@@ -241,7 +241,7 @@ def test_advice_counts_more_cards_than_it_names(made: Make) -> None:
     assert "and 37 more: 40 cards are silent" in only.text
 
 
-def test_nothing_wrong_is_said(made: Make) -> None:
+def test_no_problem_is_reported(made: Make) -> None:
     report = made([story(1, 60)])
     assert [each.severity for each in report.advice] == ["good"]
     assert "No card idled" in page(report)
@@ -276,7 +276,7 @@ def test_a_time_without_data_says_where_there_is_some(made: Make) -> None:
 
 
 class Loads(HTMLParser):
-    """Gathers what a browser would fetch, and checks that elements close."""
+    """Collects what a browser would fetch, and checks that elements are closed."""
 
     VOID = frozenset({"meta", "link", "img", "source", "br", "line", "path"})
 
@@ -362,7 +362,7 @@ def test_wording() -> None:
 
 
 def lake_with(folder: Path, **columns: float | None) -> Path:
-    """Write a lake of one card that works, with some columns of gold as told."""
+    """Write a lake of one card that works, with some given columns of gold."""
     write_lake(folder, [story(1, 60)])
     for file in [*folder.glob("gold_*/*.parquet")]:
         rows = pq.read_table(file)

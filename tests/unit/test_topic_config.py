@@ -1,4 +1,4 @@
-"""Topic and broker configs: what is taken, what is refused, and with which words."""
+"""Tests topic and broker configs: accepted and refused values, and the messages."""
 
 import dataclasses
 
@@ -18,6 +18,7 @@ from barnabas.metadata.topic_config import (
     validate,
 )
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.security_settings import ListenerSettings
 from barnabas.model.settings import (
     BrokerSettings,
     ReplicationSettings,
@@ -226,7 +227,17 @@ def test_a_broker_describes_each_config_once_and_in_order() -> None:
 
 
 def test_an_ipv6_listener_is_bracketed() -> None:
-    assert broker_config_table.listener("::1", 9092) == "PLAINTEXT://[::1]:9092"
+    assert broker_config_table.listener("INSIDE", "::1", 9092) == "INSIDE://[::1]:9092"
+
+
+def test_a_broker_describes_all_its_listeners() -> None:
+    listeners = (
+        ListenerSettings(name="A", host="10.0.0.1", port=1),
+        ListenerSettings(name="B", host="0.0.0.0", port=2, advertised_host="b", advertised_port=3),
+    )
+    entries = described(Settings(listeners=listeners))
+    assert entries["listeners"].value == "A://10.0.0.1:1,B://0.0.0.0:2"
+    assert entries["advertised.listeners"].value == "A://10.0.0.1:1,B://b:3"
 
 
 @pytest.mark.parametrize(
@@ -292,7 +303,6 @@ def test_a_broker_refuses(name: str, value: str, code: int, message: str) -> Non
         ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", True),
         ("metric.reporters", "", True),
         ("listener.name.internal.ssl.keystore.type", "JKS", False),
-        ("listener.name.internal.scram-sha-256.sasl.jaas.config", "secret", False),
         ("listener.name.internal.max.connections", "5", True),
         ("leader.replication.throttled.rate", "1000", True),
     ],

@@ -1,4 +1,4 @@
-"""The wire client: versions, coordinators, and what it says when brokers misbehave."""
+"""Tests the wire client: versions, coordinators, and errors of misbehaving brokers."""
 
 import socket
 import threading
@@ -25,8 +25,8 @@ from barnabas.protocol.messages.list_transactions import (
 )
 from barnabas.wire import cluster_wire as wires
 from barnabas.wire.cluster_wire import Kind, Node, Wire
-from barnabas.wire.failures import LinkError
 from barnabas.wire.link import Link
+from barnabas.wire.wire_failures import LinkError
 
 LENGTH = Struct(">i")
 OLDEST = 0
@@ -52,7 +52,7 @@ def serves(**ranges: tuple[int, int]) -> ApiVersionsResponse:
 
 @contextmanager
 def broker(reply: Answer) -> Iterator[tuple[str, int]]:
-    """A broker of one connection that says what `reply` returns, and hangs up on None."""
+    """A broker with one connection that sends what `reply` returns, and closes it on None."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def talk() -> None:
@@ -122,7 +122,7 @@ def test_an_api_that_is_not_served_is_named() -> None:
         (LENGTH.pack(1) + b"\0\0\xff\xff", "did not answer ApiVersions as a Kafka broker"),
     ],
 )
-def test_whoever_is_no_broker_is_told_apart(said: bytes | None, sentence: str) -> None:
+def test_a_peer_that_is_no_broker_is_detected(said: bytes | None, sentence: str) -> None:
     with broker(lambda *_: said) as address, pytest.raises(LinkError, match=sentence):
         Link(*address)
 
@@ -150,7 +150,7 @@ def test_a_coordinator_may_need_time(high: int, monkeypatch: pytest.MonkeyPatch)
     assert keys.count("billing") == 2
 
 
-def test_nobody_there_is_one_sentence() -> None:
+def test_an_unreachable_broker_is_one_sentence() -> None:
     with Wire({"bootstrap.servers": "127.0.0.1:1,127.0.0.1:2"}) as wire:
         with pytest.raises(LinkError, match=r"No broker answered at 127.0.0.1:1,127.0.0.1:2"):
             wire.nodes()

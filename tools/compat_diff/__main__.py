@@ -33,7 +33,7 @@ from tools.compat_diff.report import print_report, write_json
 from tools.compat_diff.steps import Dialogue
 
 DRAWN_FROM = 10_000
-"""Dialogues drawn by chance are numbered from here, so that a seed gives the same ones always."""
+"""Random dialogues are numbered from here, so that a seed always gives the same ones."""
 
 
 def options_of(arguments: list[str]) -> argparse.Namespace:
@@ -43,13 +43,13 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
         description="Compare the answers of Barnabas with those of Apache Kafka.",
         epilog="example: python -m tools.compat_diff --only transactions --random 2000 --seed 7",
     )
-    parser.add_argument("--seed", type=int, default=1, help="what chance begins with (1)")
-    parser.add_argument("--random", type=int, default=2000, help="requests drawn by chance (2000)")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of random dialogues (1)")
+    parser.add_argument("--random", type=int, default=2000, help="random requests (2000)")
     parser.add_argument("--dialogues", type=int, help="at most this many hand-written dialogues")
-    parser.add_argument("--only", default="", help="written dialogues whose name holds this")
+    parser.add_argument("--only", default="", help="written dialogues whose name contains this")
     parser.add_argument("--json", type=Path, help="write all differences to this file")
-    parser.add_argument("--barnabas", type=address, help="a broker that runs, as host:port")
-    parser.add_argument("--kafka", type=address, help="an Apache Kafka that runs, as host:port")
+    parser.add_argument("--barnabas", type=address, help="a running broker, as host:port")
+    parser.add_argument("--kafka", type=address, help="a running Apache Kafka, as host:port")
     parser.add_argument("--workers", type=int, default=4, help="dialogues at the same time (4)")
     return parser.parse_args(arguments)
 
@@ -67,7 +67,7 @@ def written(options: argparse.Namespace) -> list[tuple[str, Dialogue]]:
 
 
 def compare_all(options: argparse.Namespace, console: Console) -> list[Played]:
-    """Start what does not run yet, and play."""
+    """Start the brokers that do not run yet, and run the dialogues."""
     with ExitStack() as running:
         console.print("Starting the brokers ...")
         barnabas = options.barnabas or running.enter_context(running_barnabas())
@@ -79,7 +79,7 @@ def compare_all(options: argparse.Namespace, console: Console) -> list[Played]:
 
 
 def play_all(player: Player, options: argparse.Namespace, console: Console) -> list[Played]:
-    """Play dialogues, several at a time: those that are written, then those that chance draws."""
+    """Run dialogues, several at a time: first the written ones, then the random ones."""
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     run = int(time.time()) if options.kafka or options.barnabas else 0
     chosen = written(options)
@@ -113,7 +113,7 @@ def play_all(player: Player, options: argparse.Namespace, console: Console) -> l
 
 
 def main(arguments: list[str]) -> int:
-    """Compare; return 1 where a difference is not explained."""
+    """Compare; return 1 if a difference is not explained."""
     options = options_of(arguments)
     console = Console()
     stale = check_sentences(TABLE, DOCUMENT.read_text())

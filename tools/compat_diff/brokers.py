@@ -33,7 +33,7 @@ BARNABAS_SETTINGS = {
     "groups.heartbeat_wait": "0s",
     "storage.flush": "interval",
 }
-"""What Kafka has by default, and no waiting; a setting that no longer exists is left out."""
+"""Kafka's defaults without delays; a setting that no longer exists is left out."""
 NOT_SET = ("log.retention", "log.segment", "log.initial", "log.flush", "num.", "socket.")
 WARM_UP_S = 60.0
 WARM_UP_NAMES = [f"warm-up-{number}" for number in range(400)]
@@ -62,13 +62,13 @@ def running_kafka() -> Iterator[Address]:
 
 
 def compared_properties(text: str) -> str:
-    """Return Kafka's settings without those that only repeat its defaults or hurry a bench."""
+    """Return Kafka's settings without those that repeat its defaults or speed up a benchmark."""
     kept = [line for line in text.splitlines() if not line.startswith(NOT_SET)]
     return "\n".join([*kept, KAFKA_ALSO])
 
 
 def compared_settings() -> dict[str, object]:
-    """Return the settings of Barnabas that there are."""
+    """Return the settings that Barnabas has."""
     known = {".".join(path) for path in BY_PATH}
     return {key: value for key, value in BARNABAS_SETTINGS.items() if key in known}
 
@@ -84,7 +84,7 @@ def running_barnabas() -> Iterator[Address]:
 
 
 def warm_up(address: Address) -> None:
-    """Have a broker make its internal topics and load all coordinators."""
+    """Make a broker create its internal topics and load all coordinators."""
     side = Side(address)
     side.ask(Ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["warm-up"]), 4))
     side.ask(Ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["warm-up"]), 4))
@@ -100,6 +100,8 @@ def warm_up(address: Address) -> None:
             if answer is not None and not NOT_READY.intersection(error_codes(answer)):
                 break
             if time.monotonic() > deadline:
-                raise MissingError(f"the broker at {address} loads its coordinators for too long")
+                raise MissingError(
+                    f"the broker at {address} takes too long to load its coordinators"
+                )
             time.sleep(0.2)
     side.close()

@@ -1,9 +1,9 @@
 """Compares two responses field by field.
 
-What may differ between two runs of the same broker is not compared: ports, sizes, times of now,
-texts of errors. Ids that a broker chooses are paired: the first time that two ids meet they become
-a pair, and from then on each must meet the other. Arrays whose order means nothing are matched by
-the fields that identify their entries.
+Fields that differ between two runs of the same broker are not compared: ports, sizes, current
+times, texts of errors. Ids that a broker chooses are paired: the first time that two ids meet they
+become a pair, and from then on each must meet the other. Arrays without an order are matched by the
+fields that identify their entries.
 """
 
 import re
@@ -20,7 +20,7 @@ from barnabas.protocol.records import HEADER_BYTES, batches, records
 DAY_MS = 86_400_000
 ABSENT = "(absent)"
 UNKNOWN_ID = bytes(range(16))
-"""The id of a topic that there is not: dialogues ask both brokers for it."""
+"""The id of a missing topic: dialogues send it to both brokers."""
 
 IGNORED = {
     "throttle_time_ms",
@@ -34,7 +34,7 @@ IGNORED = {
     "documentation",
     "finalized_features_epoch",
 }
-"""Fields that depend on the machine, the moment or the load."""
+"""Fields that depend on the machine, the time or the load."""
 
 IGNORED_OF = {
     ("ReplicaState", "log_end_offset"),
@@ -44,10 +44,10 @@ IGNORED_OF = {
     ("DescribeQuorumResponsePartitionData", "leader_epoch"),
     ("Listener", "name"),
 }
-"""The same, where another class has a field of this name that counts."""
+"""The same, for names that another class uses for a field that counts."""
 
 GROUP_EPOCHS = ("member_epoch", "group_epoch", "assignment_epoch")
-"""Epochs of the consumer protocol: a client sends back what it was given."""
+"""Epochs of the consumer protocol: a client sends back the value it got."""
 
 PAIRED = {
     "topic_id",
@@ -91,7 +91,8 @@ IDENTIFYING = (
     "batch_index",
 )
 FOREIGN = re.compile(r"cd\d+\.\d+-")
-"""How the names of all dialogues begin; answers that list everything hold those of others."""
+"""The prefix of the names of all dialogues; responses that list everything include those of others.
+"""
 
 
 class Found(NamedTuple):
@@ -104,7 +105,7 @@ class Found(NamedTuple):
 
 @dataclass
 class Pairs:
-    """The ids of one dialogue that belong together."""
+    """The paired ids of one dialogue."""
 
     prefix: str = ""
     to_barnabas: dict[object, object] = field(default_factory=dict)
@@ -134,14 +135,14 @@ def is_no_id(value: object) -> bool:
 
 
 def compare(kafka: Message, barnabas: Message, version: int, pairs: Pairs) -> list[Found]:
-    """Return every difference between two answers to the same request."""
+    """Return every difference between two responses to the same request."""
     return list(_structs(kafka, barnabas, version, pairs, ""))
 
 
 def _structs(
     kafka: Message, barnabas: Message, version: int, pairs: Pairs, path: str
 ) -> Iterator[Found]:
-    """Compare two messages; where the error differs, nothing else is worth a line."""
+    """Compare two messages; if the error differs, no other difference is reported."""
     found: list[Found] = []
     for described in fields_at(type(kafka), version):
         name = described.name
@@ -222,7 +223,7 @@ def _arrays(
 
 
 def merged(entries: Sequence[Message]) -> list[Message]:
-    """Put the partitions of a topic together that an answer to a fetch holds in several places."""
+    """Merge the partitions of a topic that a fetch response has in several places."""
     found: dict[object, Message] = {}
     for entry in entries:
         if type(entry).__name__ != "FetchableTopicResponse":
@@ -238,7 +239,7 @@ def merged(entries: Sequence[Message]) -> list[Message]:
 def align(
     kafka: Sequence[Message], barnabas: Sequence[Message], pairs: Pairs
 ) -> tuple[list[tuple[Message, Message]], list[Message], list[Message]]:
-    """Match the entries of two arrays; what is left over on both sides is matched in order."""
+    """Match the entries of two arrays; unmatched entries of both sides are matched in order."""
     waiting: dict[tuple[object, ...], list[Message]] = {}
     for entry in barnabas:
         waiting.setdefault(identity(entry, {}), []).append(entry)
@@ -265,7 +266,7 @@ def align(
 def identity(
     entry: Message, renamed: dict[object, object], leave_out: set[str] | None = None
 ) -> tuple[object, ...]:
-    """Return what tells an entry from its neighbours, in Barnabas's ids."""
+    """Return what distinguishes an entry from its neighbours, in Barnabas's ids."""
     values = [
         (name, getattr(entry, name))
         for name in IDENTIFYING
@@ -288,7 +289,7 @@ def _batches(kafka: bytes, barnabas: bytes, pairs: Pairs, path: str) -> Iterator
 
 
 def read_batches(content: bytes) -> list[dict[str, Any]]:
-    """Return whole batches as the fields that count; a batch cut short is left out."""
+    """Return complete batches as the fields that count; an incomplete batch is left out."""
     found = []
     for header, view in batches(content):
         if len(view) < HEADER_BYTES:
@@ -317,7 +318,7 @@ def read_batches(content: bytes) -> list[dict[str, Any]]:
 
 
 def _short(value: object) -> object:
-    """Keep what identifies an entry; the rest of it would fill the report."""
+    """Keep only what identifies an entry; the rest would fill the report."""
     if isinstance(value, Message):
         named = [
             name

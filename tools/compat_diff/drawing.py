@@ -1,9 +1,9 @@
-"""Generates dialogues from a seed: requests whose fields are right, nearly right, or wrong.
+"""Generates dialogues from a seed: requests whose fields are valid, nearly valid, or invalid.
 
-Every choice comes from the scene's chance, so that both brokers are asked the same and a seed
-gives the same dialogue again. A field is filled by its name (`POOLS`): a topic that there is, one
-that there is not, null, empty, twice the same. Ids that the brokers have chosen are named in the
-draw and looked up in what each broker has answered (`Known`).
+Every choice comes from the scene's random generator, so that both brokers get the same requests and
+a seed gives the same dialogue again. A field is filled by its name (`POOLS`): an existing topic, a
+missing one, null, empty, a duplicate. Ids that the brokers have chosen have names in the draw, and
+are looked up in each broker's responses (`Known`).
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from tools.compat_diff.dialogues.asking import (
     topic,
 )
 from tools.compat_diff.dialogues.groups import join, sync
-from tools.compat_diff.explained import has_twins
+from tools.compat_diff.explained import has_duplicates
 from tools.compat_diff.steps import Answer, Ask, Scene, Talk, find
 
 DRAWN_STEPS = 25
@@ -41,9 +41,17 @@ LEFT_OUT = {
     "SaslAuthenticate",
     "UpdateFeatures",
     "JoinGroup",
+    "CreateAcls",
+    "DeleteAcls",
+    "AlterClientQuotas",
+    "AlterUserScramCredentials",
+    "CreateDelegationToken",
+    "RenewDelegationToken",
+    "ExpireDelegationToken",
 }
-"""What could end the broker or the connection, or change the cluster for good; and joins, whose
-waiting is a race."""
+"""Requests that could end the broker or the connection, or change the cluster permanently or for
+other dialogues; and joins, whose waiting is a race.
+"""
 SELDOM = {
     "ElectLeaders",
     "DescribeLogDirs",
@@ -61,7 +69,7 @@ OFTEN = {
     "ConsumerGroupHeartbeat",
 }
 TWINS = 0.02
-"""How many arrays may name the same twice."""
+"""The fraction of arrays that may have duplicates."""
 CONFIGS = (
     "retention.ms",
     "cleanup.policy",
@@ -75,12 +83,12 @@ CONFIG_VALUES = ("1000", "-1", "compact", "delete", "soon", "", "1")
 
 @dataclass
 class Known:
-    """What one broker has answered so far, by the name that the draw uses."""
+    """The responses of one broker so far, by the name that the draw uses."""
 
     ids: dict[str, Any] = field(default_factory=dict)
 
     def take(self, request: Message, answer: Answer) -> None:
-        """Keep the ids of an answer."""
+        """Keep the ids of a response."""
         message = answer.message
         if message is None or answer.first("error_code", 0) not in (0, 79):
             return
@@ -98,7 +106,7 @@ class Known:
 
 
 class Draw:
-    """One dialogue's chance, and the names it plays with."""
+    """The random generator of a dialogue, and its names."""
 
     def __init__(self, scene: Scene, known: Known) -> None:
         self.rng: Random = scene.chance()
@@ -109,11 +117,11 @@ class Draw:
         self.tids = (scene.name("t"), scene.name("u"), "")
 
     def one(self, *values: Any) -> Any:  # noqa: ANN401 - values of any field
-        """Choose."""
+        """Draw a choice."""
         return self.rng.choice(values)
 
     def topic(self) -> str:
-        """Return a topic, mostly one that there is."""
+        """Return a topic, mostly an existing one."""
         return self.rng.choice(self.topics if self.rng.random() < 0.8 else self.other_names)
 
     def group(self) -> str:
@@ -125,20 +133,20 @@ class Draw:
         return self.rng.choices(self.tids, (8, 3, 1))[0]
 
     def topic_id(self) -> bytes:
-        """Return the id of a topic, or one that means nothing."""
+        """Return the id of a topic, or an unknown one."""
         chosen = self.rng.choices((*self.topics, "unknown", "zero"), (6, 4, 1, 1))[0]
         fixed = {"unknown": UNKNOWN_ID, "zero": bytes(16)}
         found: bytes = fixed.get(chosen) or self.known.ids.get(f"topic_id of {chosen}", bytes(16))
         return found
 
     def id_of(self, name: str, *others: Any) -> Any:  # noqa: ANN401 - ids are of several types
-        """Return an id that the broker has given, mostly, or another value."""
+        """Return an id from the broker, mostly, or another value."""
         if self.rng.random() < 0.75:
             return self.known.ids.get(name, others[0])
         return self.rng.choice(others)
 
     def records(self) -> bytes | None:
-        """Return a batch: of a codec, a producer, a transaction, or broken."""
+        """Return a batch: of a codec, a producer, a transaction, or invalid."""
         chance = self.rng.random()
         kind = self.rng.choice(list(Codec))
         count = self.rng.randrange(1, 4)
@@ -264,13 +272,13 @@ SPECIAL: dict[tuple[str, str], Pool] = {
     ("DescribeQuorumRequestPartitionData", "partition_index"): lambda _: 0,
     ("MetadataRequestTopic", "name"): lambda d: d.one(*d.topics, None, *d.other_names),
 }
-"""Fields whose name means something else in this class."""
+"""Fields whose name has another meaning in this class."""
 BARE = {"replica_state", "replica_directory_id", "cluster_id"}
 """Fields of brokers that stay at their default."""
 
 
 def drawn(scene: Scene) -> Talk:
-    """Prepare two topics, a producer and a member; then ask what chance says."""
+    """Prepare two topics, a producer and a member; then send random requests."""
     known = Known()
     draw = Draw(scene, known)
     a, b = draw.topics
@@ -323,19 +331,19 @@ def value_of(draw: Draw, cls: type[Message], described: Field, version: int) -> 
         return None
     size = draw.rng.choices((0, 1, 2, 3), (1 if may_be_empty(described) else 0, 14, 6, 2))[0]
     values = [suited(element(draw, cls, described, version), described) for _ in range(size)]
-    return values if draw.rng.random() < TWINS else without_twins(values)
+    return values if draw.rng.random() < TWINS else without_duplicates(values)
 
 
 def may_be_empty(described: Field) -> bool:
-    """Return whether an array without entries means something."""
+    """Return whether an empty array has a meaning of its own."""
     return not described.name.startswith("partition")
 
 
-def without_twins(values: list[Any]) -> list[Any]:
-    """Leave out entries that name the same as one before."""
+def without_duplicates(values: list[Any]) -> list[Any]:
+    """Remove duplicate entries."""
     kept: list[Any] = []
     for value in values:
-        if not has_twins([*kept, value]):
+        if not has_duplicates([*kept, value]):
             kept.append(value)
     return kept
 
@@ -357,14 +365,14 @@ def element(draw: Draw, cls: type[Message], described: Field, version: int) -> A
 
 
 def suited(value: Any, described: Field) -> Any:  # noqa: ANN401 - a value of any field
-    """Replace null where the version has none."""
+    """Replace null if the version does not allow it."""
     if value is not None or described.nullable:
         return value
     return "" if described.kind == "string" else described.default
 
 
 def tidy(request: Message) -> None:
-    """Take back what would concern more than this dialogue's own topics and groups."""
+    """Remove what would affect other dialogues."""
     if isinstance(request, DescribeTopicPartitionsRequest) and not request.topics:
         request.response_partition_limit, request.cursor = 2000, None
     if type(request).__name__ == "ElectLeadersRequest" and request.topic_partitions is None:  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """The list of intended differences, each with the sentence of docs/compatibility.md that explains
 it.
 
-A difference that is a defect does not belong here, nor one that only one dialogue makes: mend it.
+A defect does not belong here, nor a difference of a single dialogue: fix it.
 """
 
 from collections.abc import Callable
@@ -14,29 +14,29 @@ from tools.compat_diff.comparing import ABSENT, Found
 from tools.compat_diff.explaining import Explained
 from tools.compat_diff.steps import CLOSED, SILENCE
 
-BROKER, BROKER_LOGGER, CLIENT_METRICS = 4, 8, 16
+BROKER, BROKER_LOGGER = 4, 8
 
 
 def only_kafka(found: Found, _: Message | None) -> bool:
-    """Hold where Barnabas leaves an entry out."""
+    """Return whether Barnabas leaves an entry out."""
     return found.barnabas == ABSENT
 
 
 def names_twice(found: Found, request: Message | None) -> bool:
-    """Hold where an array of the request holds the same twice, or a topic without partitions."""
+    """Return whether an array of the request has duplicates, or a topic without partitions."""
     del found
     return request is not None and _repeats(request)
 
 
 STRICT = ("configs", "broker_ids", "replicas", "assignments")
-"""Arrays in which both brokers must refuse what stands there twice."""
+"""Arrays in which both brokers must refuse duplicates."""
 
 
 def _repeats(message: Message) -> bool:
     for name in message.__slots__:
         value = getattr(message, name)
         parts = value if isinstance(value, list) else [value]
-        if isinstance(value, list) and name not in STRICT and has_twins(value):
+        if isinstance(value, list) and name not in STRICT and has_duplicates(value):
             return True
         if name in ("partitions", "partition_indexes", "partition_data") and value == []:
             return True
@@ -58,8 +58,8 @@ NAMES = (
 PLACES = ("partition_index", "partition", "index")
 
 
-def has_twins(values: list[Any]) -> bool:
-    """Return whether two entries name the same."""
+def has_duplicates(values: list[Any]) -> bool:
+    """Return whether two entries have the same identity."""
     seen: list[object] = []
     for value in values:
         named: object = value
@@ -75,7 +75,7 @@ def has_twins(values: list[Any]) -> bool:
 
 
 def has_batch(request: Message | None, test: Callable[[bytes, BatchHeader], bool]) -> bool:
-    """Return whether a request holds a batch for which a test holds."""
+    """Return whether a request has a batch for which a test is true."""
     return any(
         test(bytes(partition.records), parse_header(bytes(partition.records)))
         for topic in getattr(request, "topic_data", [])
@@ -85,24 +85,24 @@ def has_batch(request: Message | None, test: Callable[[bytes, BatchHeader], bool
 
 
 def is_odd_length(records: bytes, header: BatchHeader) -> bool:
-    """Return whether a batch says another length than its bytes have."""
+    """Return whether the length in a batch differs from its bytes."""
     return header.size != len(records)
 
 
 def is_sound(records: bytes, header: BatchHeader) -> bool:
-    """Return whether the header of a producer's batch is as it should be."""
+    """Return whether the header of a producer's batch is valid."""
     counted = header.record_count == header.last_offset_delta + 1
     return header.size == len(records) and counted and not header.is_control
 
 
 def has_no_producer(records: bytes, header: BatchHeader) -> bool:
-    """Return whether a transactional batch names no producer."""
+    """Return whether a transactional batch has no producer."""
     del records
     return header.is_transactional and header.producer_id < 0
 
 
 def names_odd_kind(request: Message | None) -> bool:
-    """Return whether a request names a kind of resource that has never configs."""
+    """Return whether a request names a kind of resource that never has configs."""
     resources = getattr(request, "resources", None) or []
     return any(one.resource_type not in (2, 4, 8, 16, 32) for one in resources)
 
@@ -116,7 +116,7 @@ def has_odd_config(request: Message | None) -> bool:
 
 
 def asks_for(*kinds: int) -> Any:  # noqa: ANN401 - a test, as `Explained.when` takes it
-    """Return a test: whether a request is about resources of these kinds alone."""
+    """Return a test: whether a request is about resources of these kinds only."""
 
     def test(found: Found, request: Message | None) -> bool:
         del found
@@ -132,7 +132,7 @@ def between(kafka: object, barnabas: object) -> Any:  # noqa: ANN401 - as above
 
 
 def config_is(*names: str) -> Any:  # noqa: ANN401 - as above
-    """Return a test: whether an entry that one broker has alone is one of these configs."""
+    """Return a test: whether an entry that only one broker has is one of these configs."""
     return lambda found, _: any(
         f"name={name!r}" in f"{found.kafka}{found.barnabas}" for name in names
     )
@@ -145,7 +145,7 @@ OWN_CONFIGS = "DescribeConfigs of a broker lists its own configs and those of Ka
 REFUSED_CONFIGS = (
     "internal configs and configs that it does not know itself are refused with INVALID_CONFIG"
 )
-NO_CONFIGS = "Loggers, client metrics and groups have no configs"
+NO_CONFIGS = "Loggers and groups have no configs"
 HEADER_ONLY = (
     "Batches are checked by their header and checksum. The broker reads the records inside only"
 )
@@ -229,7 +229,7 @@ TABLE: tuple[Explained, ...] = (
         config_is("min.insync.replicas"),
     ),
     Explained(OWN_CONFIGS, "DescribeConfigs", r"results\[\]\.configs.*", asks_for(BROKER)),
-    Explained(NO_CONFIGS, ".*Configs", ".*", asks_for(BROKER_LOGGER, CLIENT_METRICS)),
+    Explained(NO_CONFIGS, ".*Configs", ".*", asks_for(BROKER_LOGGER)),
     Explained(
         NO_CONFIGS,
         "ListConfigResources",
@@ -322,7 +322,7 @@ TABLE: tuple[Explained, ...] = (
         diverges=True,
     ),
     Explained(
-        "A consumer that has read an epoch newer than those of the log is told where the log ends",
+        "A consumer that has read an epoch newer than those of the log gets the end of the log",
         "Fetch",
         r"responses\[\]\.partitions\[\]\.error_code",
         between(ErrorCode.OFFSET_OUT_OF_RANGE, 0),
@@ -371,7 +371,7 @@ TABLE: tuple[Explained, ...] = (
 
 
 def by_id(request: Message | None) -> bool:
-    """Return whether topics are asked for by their ids."""
+    """Return whether a request identifies topics by their ids."""
     topics = getattr(request, "topics", None) or []
     return any(topic.topic_id != bytes(16) or topic.name is None for topic in topics)
 
@@ -383,13 +383,13 @@ def names_nothing(request: Message | None) -> bool:
 
 
 def mixes_names_and_ids(request: Message | None) -> bool:
-    """Return whether topics are asked for by name and by id at once."""
+    """Return whether a request identifies topics by name and by id at once."""
     topics = getattr(request, "topics", None) or []
     named = any(topic.name is not None for topic in topics)
     return named and any(topic.topic_id != bytes(16) for topic in topics)
 
 
 def nameless(request: Message | None) -> bool:
-    """Return whether a topic is asked for by neither name nor id."""
+    """Return whether a request identifies a topic by neither name nor id."""
     topics = getattr(request, "topics", None) or []
     return any(topic.topic_id == bytes(16) and topic.name is None for topic in topics)

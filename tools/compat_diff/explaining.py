@@ -18,28 +18,28 @@ Test = Callable[[Found, Message | None], bool]
 
 
 def always(found: Found, request: Message | None) -> bool:
-    """Hold whatever was asked and answered."""
+    """Return True for any request and response."""
     del found, request
     return True
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A difference that is meant."""
+    """An intended difference."""
 
     sentence: str
-    """Words of docs/compatibility.md that say so."""
+    """Words of docs/compatibility.md that explain it."""
     apis: str
     """A pattern of API names."""
     path: str = ".*"
     """A pattern of the field's path."""
     when: Test = always
-    """What else must hold."""
+    """Another condition."""
     versions: range = range(100)
     diverges: bool = False
-    """Whether the brokers' states are different afterwards."""
+    """Whether the brokers' states differ afterwards."""
     drawn_only: bool = False
-    """Whether it holds only where chance may have put several mistakes into one request."""
+    """Whether it applies only to random requests with several mistakes."""
 
 
 def explanation(
@@ -65,6 +65,6 @@ def explanation(
 
 
 def check_sentences(table: Sequence[Explained], document: str) -> list[str]:
-    """Return the sentences that the document does not hold."""
+    """Return the sentences that the document does not have."""
     words = " ".join(document.split())
     return [e.sentence for e in table if " ".join(e.sentence.split()) not in words]

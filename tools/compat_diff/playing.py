@@ -1,6 +1,4 @@
-"""Plays a dialogue with both brokers at once and collects the differences between their
-responses.
-"""
+"""Runs a dialogue with both brokers and collects the differences between their responses."""
 
 import time
 from collections.abc import Iterator
@@ -43,7 +41,7 @@ OUTCOME = "(outcome)"
 
 @dataclass(frozen=True)
 class Difference:
-    """One field of one answer that differs, and where it was found."""
+    """One different field of a response, and where it was found."""
 
     dialogue: str
     step: int
@@ -56,17 +54,17 @@ class Difference:
 
 @dataclass
 class Played:
-    """What became of one dialogue."""
+    """The result of one dialogue."""
 
     name: str
     answers: int = 0
     differences: list[Difference] = field(default_factory=list)
     cut_short: bool = False
-    """Whether it ended at a difference, after which the brokers' states are not the same."""
+    """Whether it ended at a difference after which the brokers' states differ."""
 
 
 class Player:
-    """Plays dialogues against two brokers."""
+    """Runs dialogues with two brokers."""
 
     def __init__(
         self, kafka: tuple[str, int], barnabas: tuple[str, int], table: tuple[Explained, ...]
@@ -76,7 +74,7 @@ class Player:
         self._table = table
 
     def play(self, name: str, dialogue: Dialogue, scene: Scene, *, strict: bool = False) -> Played:
-        """Play a dialogue to its end; a strict one ends at its first unexplained difference."""
+        """Run a dialogue to its end; a strict one ends at its first unexplained difference."""
         addresses = (self._kafka, self._barnabas)
         playing = _Playing(name, dialogue, scene, addresses, self._table, strict=strict)
         try:
@@ -87,7 +85,7 @@ class Player:
 
 
 class _Playing:
-    """One dialogue under way."""
+    """One running dialogue."""
 
     def __init__(
         self,
@@ -109,7 +107,7 @@ class _Playing:
         self._number = 0
 
     def run(self) -> None:
-        """Go on until one of the two talks ends."""
+        """Continue until one of the two generators ends."""
         steps = [next(talk, None) for talk in self._talks]
         while steps[0] is not None and steps[1] is not None:
             self._number += 1
@@ -132,10 +130,10 @@ class _Playing:
             side.close()
 
     def _asks_apart(self, kafka_step: Step, barnabas_step: Step) -> bool:
-        """Return whether the two brokers would be asked different things.
+        """Return whether the two brokers would get different requests.
 
-        Requests are drawn from ids that each broker gave; what was given differently before, and
-        explained, may lead to another request here.
+        Random requests use ids that each broker returned. An earlier difference that is explained
+        may lead to another request here.
         """
         if not isinstance(kafka_step, Ask) or not isinstance(barnabas_step, Ask):
             return False
@@ -146,7 +144,7 @@ class _Playing:
         return any(d.explained is None or d.explained.diverges for d in self.played.differences)
 
     def _take(self, kafka_step: Step, barnabas_step: Step) -> tuple[Answer, Answer]:
-        """Carry out one step with both; return what each answered."""
+        """Run one step with both brokers; return their responses."""
         nothing = Answer(None)
         if isinstance(kafka_step, Pause):
             time.sleep(kafka_step.milliseconds / 1000)
@@ -169,14 +167,14 @@ class _Playing:
         settle(self._sides[1], barnabas_step, barnabas)
         found = self._compare(kafka_step, kafka, barnabas)
         looks = LOOKS if is_reading(kafka_step) else 0
-        while looks and any(one.explained is None for one in self._judge(kafka_step, found)):
+        while looks and any(one.explained is None for one in self._explained(kafka_step, found)):
             looks -= 1
             time.sleep(LOOK_AGAIN_AFTER_S)
             kafka = self._sides[0].ask(kafka_step)
             barnabas = self._sides[1].ask(barnabas_step)
             found = self._compare(kafka_step, kafka, barnabas)
         self.played.answers += 1
-        self.played.differences += self._judge(kafka_step, found)
+        self.played.differences += self._explained(kafka_step, found)
         return kafka, barnabas
 
     def _compare(self, step: Request, kafka: Answer, barnabas: Answer) -> list[Found]:
@@ -186,7 +184,7 @@ class _Playing:
             return [Found(OUTCOME, kafka.outcome or "an answer", barnabas.outcome or "an answer")]
         return compare(kafka.message, barnabas.message, step.version, self._pairs)
 
-    def _judge(self, step: Request, found: list[Found]) -> list[Difference]:
+    def _explained(self, step: Request, found: list[Found]) -> list[Difference]:
         api = api_name(step)
         return [
             Difference(
@@ -205,7 +203,7 @@ class _Playing:
 
 
 def proceed(talk: Talk, answer: Answer) -> Step | None:
-    """Tell a talk what was answered; return its next step, or None where it ends."""
+    """Send a response to the generator; return its next step, or None at its end."""
     try:
         return talk.send(answer)
     except StopIteration:
@@ -213,7 +211,7 @@ def proceed(talk: Talk, answer: Answer) -> Step | None:
 
 
 def is_reading(step: Request) -> bool:
-    """Return whether asking again changes nothing: what differs now may agree in a moment."""
+    """Return whether repeating a request is harmless: a difference may disappear in a moment."""
     request = step.request
     if isinstance(request, FetchRequest):
         return step.version < 7 or request.session_epoch == -1
@@ -221,12 +219,12 @@ def is_reading(step: Request) -> bool:
 
 
 def api_name(step: Request) -> str:
-    """Return the name of what is asked; an API that there is not has its number."""
+    """Return the name of the API; an unknown API has its number."""
     facts = APIS.get(step.api_key)
     return facts.name if facts else f"API {step.api_key}"
 
 
 def scenes(seed: int, run: int = 0, first: int = 1) -> Iterator[Scene]:
-    """Return one scene after the other, each with names of its own."""
+    """Yield scenes, each with its own names."""
     for number in count(first):
         yield Scene(number, seed, run)

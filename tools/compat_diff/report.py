@@ -41,7 +41,7 @@ class Group:
 
 
 def shown(path: str, value: object) -> str:
-    """Return a value as the report shows it: errors by name, long ones cut."""
+    """Return a value for the report: errors by name, long values cut."""
     if path.rpartition(".")[2] in ERRORS and isinstance(value, int):
         try:
             return f"{ErrorCode(value).name} ({value})"
@@ -54,7 +54,7 @@ def shown(path: str, value: object) -> str:
 
 
 def grouped(differences: Iterable[Difference]) -> list[Group]:
-    """Put differences of the same API, field and values together; the most frequent first."""
+    """Group differences of the same API, field and values; the most frequent first."""
     found: dict[tuple[str, str, str, str], list[Difference]] = defaultdict(list)
     for one in differences:
         path = one.found.path
@@ -69,7 +69,7 @@ def grouped(differences: Iterable[Difference]) -> list[Group]:
 
 
 def print_report(console: Console, played: Sequence[Played]) -> int:
-    """Print the figures and every group that is not explained; return how many groups are."""
+    """Print the figures and every unexplained group; return the number of these groups."""
     differences = [one for dialogue in played for one in dialogue.differences]
     unexplained = grouped(one for one in differences if one.explained is None)
     for number, group in enumerate(unexplained, 1):
@@ -119,7 +119,7 @@ def _print_group(console: Console, number: int, group: Group) -> None:
 
 
 def write_json(path: Path, played: Sequence[Played]) -> None:
-    """Write everything that was found, for programs."""
+    """Write all differences as JSON."""
     document = {
         "dialogues": len(played),
         "answers": sum(one.answers for one in played),

@@ -1,8 +1,8 @@
 """Waits until a broker has carried out what it acknowledged.
 
 Kafka answers CreateTopics when its controller has decided; its broker opens the logs a moment
-later. A client waits for that by asking for metadata. So do we, on both sides, before the next
-step.
+later. Clients wait for that by requesting metadata. The tool does the same with both brokers before
+the next step.
 """
 
 import time
@@ -27,7 +27,7 @@ PAUSE_S = 0.01
 CONFIG_PAUSE_S = 0.06
 LATEST = -1
 SETTLING = "settling"
-"""The connection for questions that are no part of the dialogue."""
+"""The connection for requests that are not part of the dialogue."""
 BEHIND = (
     "AlterConfigsRequest",
     "IncrementalAlterConfigsRequest",
@@ -38,7 +38,7 @@ BEHIND = (
 
 
 def settle(side: Side, step: Request, answer: Answer) -> None:
-    """Wait until the broker serves what it has answered."""
+    """Wait until the broker serves what it has acknowledged."""
     request = step.request
     if answer.message is None or request is None:
         return
@@ -64,14 +64,14 @@ def _succeeded(answer: Message, array: str) -> Iterator[str]:
 
 
 def _made_on_demand(answer: Message) -> Iterator[str]:
-    """Return topics that Kafka is making: it says LEADER_NOT_AVAILABLE, or UNKNOWN_TOPIC."""
+    """Return topics that Kafka is creating: it returns LEADER_NOT_AVAILABLE, or UNKNOWN_TOPIC."""
     for topic in getattr(answer, "topics", []):
         if topic.error_code == ErrorCode.LEADER_NOT_AVAILABLE and topic.name:
             yield topic.name
 
 
 def _wait_created(side: Side, names: list[str]) -> None:
-    """Every partition of the topics must answer for its end."""
+    """Wait until every partition of the topics returns its end offset."""
     deadline = time.monotonic() + PATIENCE_S
     for name in names:
         while time.monotonic() < deadline:

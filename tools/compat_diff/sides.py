@@ -1,7 +1,7 @@
 """One broker in a dialogue: named connections, requests out, responses in.
 
-A broker may close a connection instead of answering, or say nothing; both are answers. A closed
-connection is opened again for the next request.
+A broker may close a connection instead of responding, or not respond at all; both are results. A
+closed connection is reopened for the next request.
 """
 
 import time
@@ -22,9 +22,9 @@ PATIENCE_S = 12.0
 AGAIN_AFTER_S = 0.02
 AGAIN_FOR_S = 2.0
 PASSING = {14, 15, 51}
-"""Errors of a coordinator that is about to be ready: a client asks again, and so does a side."""
+"""Errors of a coordinator that is loading: a client retries, and so does a side."""
 KEPT = {"JoinGroupRequest"}
-"""Requests that must not be repeated: each would be another member."""
+"""Requests that must not be repeated: each would add another member."""
 UNANSWERED = Answer(None, "no answer, as it should be")
 
 Request = Ask | Raw
@@ -40,7 +40,7 @@ class Side:
         self._asked: dict[str, Request] = {}
 
     def send(self, step: Request) -> None:
-        """Send a request; `receive` returns its answer."""
+        """Send a request; `receive` returns its response."""
         self._asked[step.connection] = step
         content = framed(step.frame)
         if expects_nothing(step):
@@ -56,7 +56,7 @@ class Side:
                 return
 
     def receive(self, connection: str) -> Answer:
-        """Return the answer to the last request of a connection."""
+        """Return the response to the last request of a connection."""
         step = self._asked.pop(connection)
         answer = self._read(step)
         deadline = time.monotonic() + AGAIN_FOR_S
@@ -68,7 +68,7 @@ class Side:
         return answer
 
     def ask(self, step: Request) -> Answer:
-        """Send a request and return its answer."""
+        """Send a request and return its response."""
         self.send(step)
         return self.receive(step.connection)
 
@@ -103,12 +103,12 @@ class Side:
 
 
 def expects_nothing(step: Request) -> bool:
-    """Return whether a request asks for no answer; the next one shows whether it was taken."""
+    """Return whether a request has no response; the next one shows whether it was accepted."""
     return isinstance(step.request, ProduceRequest) and step.request.acks == 0
 
 
 def read_answer(step: Request, frame: bytes) -> Answer:
-    """Decode an answer; ApiVersions answers an unknown version in the form of version 0."""
+    """Decode a response; ApiVersions answers an unknown version in the form of version 0."""
     if step.api_key not in APIS or step.version not in versions_of(step.api_key):
         return Answer(None, UNREADABLE)
     cls, version = response_class(step.api_key), step.version
@@ -123,20 +123,20 @@ def read_answer(step: Request, frame: bytes) -> Answer:
 
 
 def versions_of(api_key: int) -> range:
-    """Return the versions whose answers can be read."""
+    """Return the versions whose responses can be decoded."""
     facts = APIS[api_key]
     return range(facts.low, 100 if api_key == ApiKey.API_VERSIONS else facts.high + 1)
 
 
 def is_passing(step: Request, answer: Answer) -> bool:
-    """Return whether the same request may be answered otherwise in a moment."""
+    """Return whether the same request may get another response in a moment."""
     if answer.message is None or type(step.request).__name__ in KEPT:
         return False
     return any(code in PASSING for code in error_codes(answer.message))
 
 
 def error_codes(message: Message) -> Iterator[int]:
-    """Return every error code of an answer."""
+    """Return every error code of a response."""
     for name in message.__slots__:
         value = getattr(message, name)
         if name in ERRORS:

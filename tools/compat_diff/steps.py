@@ -5,8 +5,8 @@
         topic_id = answer.first("topic_id")
         yield Ask(MetadataRequest(...), 13)
 
-A dialogue runs once a broker. It must ask the same of both: what it draws comes from the scene, and
-only ids are taken from answers.
+A dialogue runs once per broker. It must send the same requests to both: draws come from the scene,
+and only ids come from responses.
 """
 
 from collections.abc import Callable, Generator
@@ -32,11 +32,11 @@ class Ask:
     version: int
     connection: str = MAIN
     held: bool = False
-    """Whether the answer is left unread until an `Await`: it may wait for another request."""
+    """Whether the response is left unread until an `Await`: it may wait for another request."""
 
     @property
     def api_key(self) -> int:
-        """The API that is asked."""
+        """The API of the request."""
         return KEYS[type(self.request).__name__]
 
     @property
@@ -47,7 +47,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Raw:
-    """A frame that no codec would write; it is answered as the API and version say."""
+    """A frame that no codec would write; the API and version say how to decode the response."""
 
     api_key: int
     version: int
@@ -57,19 +57,19 @@ class Raw:
 
     @property
     def request(self) -> None:
-        """There is none that could be shown."""
+        """There is no message to show."""
 
 
 @dataclass(frozen=True)
 class Await:
-    """The answer to a request that was held."""
+    """Read the response to a held request."""
 
     connection: str
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Let both brokers do what they do by themselves."""
+    """Let time pass, so that both brokers do their background work."""
 
     milliseconds: int
 
@@ -79,13 +79,13 @@ Step = Ask | Raw | Await | Pause
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: a message, or a word that says what came instead."""
+    """A response: a message, or a word for what happened instead."""
 
     message: Message | None
     outcome: str = ""
 
     def first(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - any field of any message
-        """Return the first field of this name, wherever it is in the answer."""
+        """Return the first field of this name, at any depth."""
         found = None if self.message is None else find(self.message, name)
         return default if found is None else found
 
@@ -108,7 +108,7 @@ BYTES_SHOWN = 24
 
 
 def brief(value: object) -> str:
-    """Write a request as a person reads it: fields at their default are left out."""
+    """Format a request for readers; fields with default values are left out."""
     if isinstance(value, Message):
         default = type(value)()
         said = [
@@ -126,16 +126,16 @@ def brief(value: object) -> str:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a dialogue is given: names of its own, and chance."""
+    """The names and the random generator of a dialogue."""
 
     number: int
     seed: int
     run: int = 0
-    """Another number for every run, where a broker remembers the names of the last one."""
+    """Another number for every run, since a broker remembers the names of the last one."""
 
     @property
     def prefix(self) -> str:
-        """Every name begins with it, so that dialogues do not meet."""
+        """The prefix of every name, so that dialogues do not affect each other."""
         return f"cd{self.run}.{self.number}-"
 
     def name(self, word: str) -> str:
@@ -143,7 +143,7 @@ class Scene:
         return f"{self.prefix}{word}"
 
     def chance(self) -> Random:
-        """Return a source of choices that is the same for both brokers."""
+        """Return a random generator that is the same for both brokers."""
         return Random(f"{self.seed}/{self.number}")
 
 

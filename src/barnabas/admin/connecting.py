@@ -5,11 +5,16 @@ while the operating system reports immediately that no process listens there.
 """
 
 import socket
+import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.admin.errors import AdminError, no_broker, no_topic
+from barnabas.admin.admin_errors import AdminError, no_broker, no_topic
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.addresses import split_address
+from barnabas.wire.cluster_wire import Wire
+from barnabas.wire.link_security import TOKEN, TOKEN_LOGIN
+from barnabas.wire.wire_failures import DemandError, LinkError, UnsupportedPropertyError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 10.0
+TOKEN_VALID_S = 3600.0
 
 
 def pair(text: str, what: str) -> tuple[str, str]:
@@ -38,7 +44,11 @@ def settings(bootstrap: str, properties: Iterable[str] | None) -> dict[str, obje
     # librdkafka's log lines would mix with our output; they help only when debugging.
     level = 7 if "debug" in given else 0
     base = {"bootstrap.servers": bootstrap, "client.id": "barnabas-cli", "log_level": level}
-    return {**base, **given}
+    token = given.pop(TOKEN, None)
+    if token is None:
+        return {**base, **given}
+    # librdkafka has no property for a token that was made elsewhere.
+    return {**base, **given, "oauth_cb": lambda _: (token, time.time() + TOKEN_VALID_S)}
 
 
 def require_listener(bootstrap: str, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
@@ -53,11 +63,34 @@ def require_listener(bootstrap: str, timeout_s: float = CONNECT_TIMEOUT_S) -> No
     raise no_broker(bootstrap)
 
 
+def require_access(bootstrap: str, properties: list[str] | None) -> None:
+    """Raise if no broker answers, or if it demands TLS or a login that the client lacks.
+
+    librdkafka would retry, and then report a timeout.
+    """
+    require_listener(bootstrap)
+    given = settings(bootstrap, properties)
+    if TOKEN_LOGIN in given:
+        raise AdminError(
+            "librdkafka, which this command uses, cannot log in with a delegation token; log in "
+            "with a password or a certificate"
+        )
+    is_plain = str(given.get("security.protocol", "plaintext")).lower() == "plaintext"
+    try:
+        with Wire(given, "barnabas-cli", CONNECT_TIMEOUT_S) as wire:
+            wire.ask_any(MetadataRequest(topics=[]), MetadataResponse)
+    except UnsupportedPropertyError:
+        return
+    except LinkError as error:
+        if isinstance(error, DemandError) or not is_plain:
+            raise AdminError(str(error)) from None
+
+
 def open_admin(bootstrap: str, properties: list[str] | None) -> "AdminClient":
     """Return an admin client for a broker that accepts connections."""
     from confluent_kafka.admin import AdminClient
 
-    require_listener(bootstrap)
+    require_access(bootstrap, properties)
     return AdminClient(settings(bootstrap, properties))
 
 
@@ -67,7 +100,7 @@ def open_producer(
     """Return a producer; properties of the command line override those of the command."""
     from confluent_kafka import Producer
 
-    require_listener(bootstrap)
+    require_access(bootstrap, properties)
     return Producer({**own, **settings(bootstrap, properties)})
 
 
@@ -77,7 +110,7 @@ def open_consumer(
     """Return a consumer; properties of the command line override those of the command."""
     from confluent_kafka import Consumer
 
-    require_listener(bootstrap)
+    require_access(bootstrap, properties)
     return Consumer({**own, **settings(bootstrap, properties)})
 
 
@@ -92,7 +125,7 @@ def metadata(
     except KafkaException as error:
         raise AdminError(
             f"{bootstrap} accepts connections but did not answer like a Kafka broker "
-            f"({error.args[0].str()}); check the port and -X security.protocol"
+            f"({error.args[0].str()}); check the port, and security.protocol (--config or -X)"
         ) from error
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.inspection import (
     CLIENT_ID,
     LOOK_TIMEOUT_S,
@@ -11,7 +11,7 @@ from barnabas.admin.inspection import (
     feature_level,
     versions_request,
 )
-from barnabas.controller.features import FIRST_RELEASE, UPGRADE, Levels, levels_of
+from barnabas.controller.feature_decisions import FIRST_RELEASE, UPGRADE, Levels, levels_of
 from barnabas.metadata.features import FEATURE
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse
@@ -22,8 +22,8 @@ from barnabas.protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 from barnabas.wire.cluster_wire import NOT_YET, Wire, settled
-from barnabas.wire.failures import LinkError
 from barnabas.wire.link import Link
+from barnabas.wire.wire_failures import LinkError
 
 STOPPED = "it is not running"
 
@@ -90,7 +90,7 @@ def look_at_levels(wire: Wire) -> ClusterLevels:
     """Ask every registered broker which levels it supports."""
     cluster = describe_cluster(wire)
     brokers = sorted(cluster.brokers, key=lambda each: each.broker_id)
-    return ClusterLevels(level=feature_level(wire), brokers=[_ask(each) for each in brokers])
+    return ClusterLevels(level=feature_level(wire), brokers=[_ask(wire, each) for each in brokers])
 
 
 def raise_level(wire: Wire, level: int) -> None:
@@ -107,12 +107,12 @@ def raise_level(wire: Wire, level: int) -> None:
     settled(ask, "The level was not raised")
 
 
-def _ask(broker: DescribeClusterBroker) -> BrokerLevels:
+def _ask(wire: Wire, broker: DescribeClusterBroker) -> BrokerLevels:
     address = f"{broker.host}:{broker.port}"
     if broker.is_fenced:
         return BrokerLevels(id=broker.broker_id, address=address, levels=None, problem=STOPPED)
     try:
-        link = Link(broker.host, broker.port, CLIENT_ID, LOOK_TIMEOUT_S)
+        link = Link(broker.host, broker.port, CLIENT_ID, LOOK_TIMEOUT_S, wire.security)
         try:
             found = levels_of(link.ask(versions_request(), ApiVersionsResponse))
         finally:

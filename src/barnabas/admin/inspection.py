@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.cluster_overview import Answers, Overview, overview
 from barnabas.admin.connecting import settings
-from barnabas.admin.errors import AdminError
 from barnabas.admin.replication_factors import ask_factors
 from barnabas.metadata.features import FEATURE, FIRST_LEVEL
 from barnabas.model.version import __version__
@@ -39,8 +39,9 @@ from barnabas.protocol.messages.list_partition_reassignments import (
     OngoingTopicReassignment,
 )
 from barnabas.wire.cluster_wire import Wire, require
-from barnabas.wire.failures import LinkError
 from barnabas.wire.link import Link
+from barnabas.wire.link_security import LinkSecurity
+from barnabas.wire.wire_failures import LinkError
 
 METADATA_TOPIC = "__cluster_metadata"
 LOOK_TIMEOUT_S = 5.0
@@ -62,7 +63,7 @@ def look(bootstrap: str, properties: list[str] | None) -> Overview:
 def gather(wire: Wire) -> Answers:
     """Request everything that an overview needs."""
     cluster, level = describe_cluster(wire), feature_level(wire)
-    disks = probe(cluster.brokers)
+    disks = probe(cluster.brokers, security=wire.security)
     topics = wire.metadata().topics
     factors = ask_factors(wire, topics)
     # Last, because a broker without a controller may never answer this or later requests.
@@ -144,6 +145,7 @@ def list_reassignments(wire: Wire) -> list[OngoingTopicReassignment]:
 def probe(
     brokers: Iterable[DescribeClusterBroker],
     topics: Mapping[str, Sequence[int]] | None = None,
+    security: LinkSecurity | None = None,
 ) -> dict[int, list[DescribeLogDirsResult] | str]:
     """Ask brokers for their disks and sizes of partitions; a text is the reason of a failure."""
     asked = [each for each in brokers if not each.is_fenced]
@@ -155,7 +157,7 @@ def probe(
 
     def ask(broker: DescribeClusterBroker) -> list[DescribeLogDirsResult] | str:
         try:
-            link = Link(broker.host, broker.port, CLIENT_ID, LOOK_TIMEOUT_S)
+            link = Link(broker.host, broker.port, CLIENT_ID, LOOK_TIMEOUT_S, security)
         except (OSError, LinkError) as error:
             return str(error)
         try:

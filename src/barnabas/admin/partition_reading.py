@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from barnabas.admin.admin_errors import AdminError, kafka_sentence
 from barnabas.admin.connecting import ANSWER_TIMEOUT_S
-from barnabas.admin.errors import AdminError, kafka_sentence
 from barnabas.admin.topic_positions import At, Before, Beginning, End, Position, Since
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.replica_placement import Partitions, Replicas, Seat, moved
 from barnabas.admin.scopes import Place
 from barnabas.model.errors import ErrorCode

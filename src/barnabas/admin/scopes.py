@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.admin.errors import AdminError, no_topic
+from barnabas.admin.admin_errors import AdminError, no_topic
+from barnabas.health.cluster_facts import Place
 
-Place = tuple[str, int]
+__all__ = ["Place", "Scope", "expand", "parse_scope"]
+
 Scope = tuple[str, list[int] | None]
 
 

@@ -16,8 +16,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from barnabas.admin.admin_errors import AdminError, kafka_sentence, no_topic
 from barnabas.admin.connecting import metadata, open_admin
-from barnabas.admin.errors import AdminError, kafka_sentence, no_topic
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -12,7 +12,7 @@ A time without a zone is in this computer's time zone.
 from dataclasses import dataclass
 from datetime import datetime
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 
 FORMS = "beginning, end, an OFFSET, -N, or @TIME (2026-03-01T12:00:00Z or milliseconds)"
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.scopes import Place
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages import describe_producers, describe_transactions

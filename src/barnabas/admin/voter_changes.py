@@ -4,7 +4,7 @@ A voter is identified by its node id and the id of its data directory, so that a
 not count as the old voter (KAFKA-17608). DescribeQuorum returns both.
 """
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.inspection import describe_cluster, describe_quorum
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.add_raft_voter import (
@@ -22,7 +22,7 @@ from barnabas.protocol.messages.remove_raft_voter import (
 )
 from barnabas.wire.addresses import split_address
 from barnabas.wire.cluster_wire import Wire, settled
-from barnabas.wire.failures import RefusedError
+from barnabas.wire.wire_failures import RefusedError
 
 LISTENER = "CONTROLLER"
 REQUEST_TIMEOUT_MS = 30_000

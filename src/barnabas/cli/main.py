@@ -46,13 +46,41 @@ COMMANDS = {
         is_group=False,
     ),
     "group": Entry("List, describe, reset and delete consumer groups.", "group.group_command"),
+    "acl": Entry("Allow and deny, and explain who may do what.", "acl.acl_command"),
+    "role": Entry("Give principals roles, which ACLs can name.", "acl.role_command"),
+    "user": Entry("Create, list and delete users, and change their passwords.", "user_command"),
+    "token": Entry(
+        "Create, list, renew and expire delegation tokens, which log clients in for a while.",
+        "token_command",
+    ),
+    "console": Entry(
+        "Serve the web console: a page for the cluster, its records and its groups.",
+        "console.console_command",
+    ),
     "txn": Entry("List and describe transactions, and abort hanging ones.", "txn_command"),
+    "quota": Entry(
+        "Limit how much users, client ids and addresses may take.", "quota.quota_command"
+    ),
+    "probe": Entry(
+        "Ask a broker for its health over HTTP; the exit code is the answer.",
+        "probe_command",
+        is_group=False,
+    ),
     "log": Entry("Print and check segment files on disk.", "log.log_command"),
     "telemetry": Entry(
         "Collect GPU telemetry, find problems and costs, and show reports.",
         "telemetry.telemetry_command",
     ),
     "sql": Entry("Run SQL on topics with Spark, as streams or once.", "sql.sql_command"),
+    "exporter": Entry(
+        "Serve metrics of a cluster and its groups to Prometheus.",
+        "exporter_command",
+        is_group=False,
+    ),
+    "top": Entry("Show a live view of a cluster.", "top_command", is_group=False),
+    "cert": Entry(
+        "Make certificates for a test cluster, and show what is in one.", "cert.cert_command"
+    ),
     "bench": Entry("Measure the performance of a broker.", "bench.bench_command"),
 }
 VERSION_FLAGS = {"--version", "-V"}
@@ -113,11 +141,16 @@ def _application(asked_for: str | None) -> "typer.Typer":
 
 def _add(application: "typer.Typer", name: str, entry: Entry) -> None:
     module = import_module(f"barnabas.cli.{entry.module}")
+    from barnabas.cli.common.client_config import add_to_application, with_client_config
+
     if entry.is_group:
-        application.add_typer(module.app, name=name, help=entry.help)
+        add_to_application(module.app)
+        text = getattr(module, "GROUP_HELP", entry.help)
+        example = getattr(module, "GROUP_EPILOG", None)
+        application.add_typer(module.app, name=name, help=text, epilog=example)
         return
     command: Callable[..., object] = getattr(module, name)
-    application.command(name, help=module.HELP, epilog=module.EPILOG)(command)
+    application.command(name, help=module.HELP, epilog=module.EPILOG)(with_client_config(command))
 
 
 def _root() -> None:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from barnabas.admin.admin_errors import AdminError, no_topic
 from barnabas.admin.connecting import pairs
-from barnabas.admin.errors import AdminError, no_topic
 from barnabas.admin.wording import plural
 from barnabas.cli.common.failure import CommandError
 from barnabas.cli.common.options import (

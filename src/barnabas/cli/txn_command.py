@@ -11,7 +11,7 @@ import typer
 from barnabas.admin.connecting import settings
 from barnabas.admin.scopes import expand, parse_scope
 from barnabas.admin.wording import format_duration, plural
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.failure import CommandError
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.common.output import print_json, print_table, say

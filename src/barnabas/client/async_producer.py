@@ -27,7 +27,7 @@ from barnabas.client.errors import (
     UsageError,
     from_exception,
 )
-from barnabas.client.producer import REFUSALS, given_up, open_producer
+from barnabas.client.producer import REFUSALS, given_up, open_producer, tracing_if
 from barnabas.client.pump import LAST_FLUSH_S, Pump
 
 SLICE_S = 0.1
@@ -44,12 +44,15 @@ class AsyncProducer:
         acks: str = "all",
         compression: str = "none",
         linger_ms: float = 1,
+        tracing: bool = False,
         settings: Settings | None = None,
     ) -> None:
+        """With `tracing` each record has a span, and headers that continue its trace."""
         properties = for_producer(
             bootstrap, acks=acks, compression=compression, linger_ms=linger_ms, settings=settings
         )
         loop = _running_loop()
+        self._tracing = tracing_if(tracing)
         self._kafka = open_producer(properties)
         self._pump = Pump(self._kafka)
         self._deliveries = Deliveries(loop)
@@ -82,8 +85,10 @@ class AsyncProducer:
         self._require_open()
         whole = record if isinstance(record, Record) else Record(value=record)
         try:
-            arguments = produce_arguments(topic, whole)
             future = self._deliveries.new_future()
+            if self._tracing is not None:
+                whole = self._tracing.started(topic, whole, future)
+            arguments = produce_arguments(topic, whole)
             report = self._deliveries.report(future)
             while True:
                 try:

@@ -12,8 +12,9 @@ thousand records are queued.
 import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from importlib import import_module
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import confluent_kafka
 
@@ -33,8 +34,17 @@ from barnabas.client.client_settings import (
     setting_error,
 )
 from barnabas.client.deliveries import settling
-from barnabas.client.errors import ClientError, ClosedError, NotDeliveredError, from_exception
+from barnabas.client.errors import (
+    ClientError,
+    ClosedError,
+    NotDeliveredError,
+    SettingError,
+    from_exception,
+)
 from barnabas.client.pump import LAST_FLUSH_S, Pump
+
+if TYPE_CHECKING:
+    from barnabas.client.tracing import SendTracing
 
 REFUSALS = (TypeError, ValueError, OverflowError, AttributeError)
 """The exceptions of confluent-kafka for a record that cannot be sent."""
@@ -52,11 +62,14 @@ class Producer:
         acks: str = "all",
         compression: str = "none",
         linger_ms: float = 1,
+        tracing: bool = False,
         settings: Settings | None = None,
     ) -> None:
+        """With `tracing` each record has a span, and headers that continue its trace."""
         properties = for_producer(
             bootstrap, acks=acks, compression=compression, linger_ms=linger_ms, settings=settings
         )
+        self._tracing = tracing_if(tracing)
         self._kafka = open_producer(properties)
         self._closed = False
         self._pump = Pump(self._kafka)
@@ -146,6 +159,8 @@ class Producer:
     def _enqueue(self, topic: str, record: Record, future: Future[SendResult]) -> None:
         self._require_open()
         try:
+            if self._tracing is not None:
+                record = self._tracing.started(topic, record, future)
             arguments = produce_arguments(topic, record)
             self._produce(arguments, future)
         except ClientError:
@@ -185,3 +200,17 @@ def open_producer(properties: dict[str, Setting]) -> confluent_kafka.Producer:
         return confluent_kafka.Producer(properties)
     except (confluent_kafka.KafkaException, TypeError, ValueError) as exception:
         raise setting_error(exception) from exception
+
+
+def tracing_if(is_asked: bool) -> "SendTracing | None":
+    """Return what traces records, if that is asked for; only then OpenTelemetry is loaded."""
+    if not is_asked:
+        return None
+    try:
+        module = import_module("barnabas.client.tracing")
+    except ModuleNotFoundError as error:
+        raise SettingError(
+            "tracing=True needs OpenTelemetry's API; type: pip install 'barnabas[otel]'"
+        ) from error
+    tracing: SendTracing = module.SendTracing()
+    return tracing

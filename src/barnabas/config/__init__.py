@@ -4,6 +4,7 @@ units              "1GB" and "7d" to numbers and back
 keys               the table from keys in the file to fields of the settings
 document           YAML to entries with their line numbers
 topic_settings     the `topics` section
+listener_settings  the `listeners` section
 cluster_settings   checks of the `cluster` section
 load               merges all sources: defaults < file < environment < flags
 example            the commented file with every default, and docs/configuration.md

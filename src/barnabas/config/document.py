@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 import yaml
 
-from barnabas.config.keys import TOPICS, Entry
+from barnabas.config.keys import LISTENERS, TOPICS, Entry
 from barnabas.model.errors import ConfigError
 
+NESTED = (TOPICS, LISTENERS)
+"""Sections that have keys below the names in them."""
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -53,7 +55,7 @@ def _walk(node: yaml.MappingNode, path: tuple[str, ...], file: str) -> Iterator[
 def _leaves(node: yaml.Node, path: tuple[str, ...], file: str, line: int) -> Iterator[Entry]:
     origin = f"{file}, line {line}"
     match node:
-        case yaml.MappingNode() if len(path) == 1 or (len(path) == 2 and path[0] == TOPICS):
+        case yaml.MappingNode() if len(path) == 1 or (len(path) == 2 and path[0] in NESTED):
             # The mapping itself is also an entry: a topic may have no keys.
             yield Entry(path, None, origin)
             yield from _walk(node, path, file)

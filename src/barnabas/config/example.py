@@ -15,6 +15,36 @@ from barnabas.model import settings as model
 from barnabas.model.settings import Settings
 
 _WIDTH = 96
+_LISTENERS = """\
+# The addresses for clients, by name. Without this section there is one without encryption,
+# PLAINTEXT, at broker.host and broker.port. With it these two have no effect, and --listen must
+# name a listener: `--listen SECURE=0.0.0.0:9093`. Clients learn the addresses of the listener that
+# they connected to, so all brokers of a cluster have listeners of the same names; the first one is
+# used where a broker names a single address. docs/security-tls.md explains TLS.
+#
+# listeners:
+#   INTERNAL:
+#     listen: 10.0.0.1:9092         # [::]:9092 and 0.0.0.0:9092 listen on all addresses
+#     protocol: PLAINTEXT           # the default; or SSL, SASL_PLAINTEXT, SASL_SSL
+#   SECURE:
+#     listen: 0.0.0.0:9093
+#     advertised: kafka.example.com:9093
+#     protocol: SSL
+#     certificate: broker.pem       # with the certificates between it and the authority
+#     key: broker.key               # null: the key is in the file of the certificate
+#     key_password_file: null       # or key_password_variable: an environment variable
+#     client_authentication: required   # none (the default), requested or required
+#     authorities: clients-ca.pem   # who signs the certificates of clients
+#     principal_mapping_rules: ["RULE:^CN=(.*?),.*$/$1/L", DEFAULT]
+#     max_connections: 0            # 0 means no limit
+#   PASSWORDS:
+#     listen: 0.0.0.0:9094
+#     protocol: SASL_SSL
+#     certificate: broker.pem
+#     key: broker.key
+#     mechanisms: [SCRAM-SHA-512, SCRAM-SHA-256]   # or PLAIN, OAUTHBEARER
+listeners: {}
+"""
 _TOPICS = """\
 # Topics that are created at the start if they do not exist. A topic has partitions,
 # replication_factor, the storage keys above that topics inherit, and any Kafka topic config
@@ -57,7 +87,8 @@ invalid. The error names the line and says what to write instead.
 
 def example() -> str:
     """Return a YAML file with a description and the default of each setting."""
-    return "\n".join(["\n".join(_section(section)) + "\n" for section in SECTIONS] + [_TOPICS])
+    sections = ["\n".join(_section(section)) + "\n" for section in SECTIONS]
+    return "\n".join([*sections, _LISTENERS, _TOPICS])
 
 
 def page() -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from ipaddress import ip_address
 
 from barnabas.config.units import (
     format_size,
@@ -20,13 +21,20 @@ from barnabas.config.units import (
 from barnabas.controller.topic_decisions import PARTITIONS_MAX
 from barnabas.metadata.topic_config_table import SEGMENT_BYTES_MIN
 from barnabas.model.settings import UNLIMITED
+from barnabas.protocol.apis import APIS
 
+API_NAMES = frozenset(api.name for api in APIS.values())
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+TOKEN_LIFETIME_MAX_MS = 10 * 365 * 24 * 3600 * 1000
+"""Ten years: longer than any certificate, and far from the end of the calendar."""
 PORT_MAX = 65_535
 
 TOPICS = "topics"
-"""The only section with nested keys; `barnabas.config.topic_settings` reads it."""
+"""A section with nested keys; `barnabas.config.topic_settings` reads it."""
+
+LISTENERS = "listeners"
+"""A section with nested keys; `barnabas.config.listener_settings` reads it."""
 
 Raw = str | tuple[str, ...] | None
 
@@ -55,6 +63,10 @@ class Kind(Enum):
     SIZE = "a size such as 512MB"
     TIME = "a time such as 30s or 7d"
     ADDRESSES = "a list of host:port such as [broker-1:9092, broker-2:9092]"
+    TEXTS = "a list such as [User:admin, User:operator]"
+    HOST_LIMITS = "a list of address:number such as [10.0.0.1:100]"
+    ADDRESS = "an address such as 127.0.0.1:9644 or [::1]:9644"
+    API_TIMES = "a list of API:time such as [Fetch:1s, CreateTopics:5s]"
     VOTERS = "a list of id@host:port such as [1@broker-1:9192, 2@broker-2:9192, 3@broker-3:9192]"
 
 
@@ -152,6 +164,41 @@ def _read_list(raw: Raw, form: str) -> tuple[str, ...]:
     return items
 
 
+def _read_texts(raw: Raw) -> tuple[str, ...]:
+    parts = raw.split(",") if isinstance(raw, str) else raw or ()
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _read_host_limits(raw: Raw) -> tuple[str, ...]:
+    items = _read_texts(raw)
+    for item in items:
+        host, _, limit = item.rpartition(":")
+        ip_address(host.strip("[]"))
+        if not 0 < parse_integer(limit) <= INT_MAX:
+            raise ValueError(raw)
+    return items
+
+
+def _read_address(raw: Raw) -> str:
+    text = _read_text(raw)
+    host, _, port = text.rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    if not host or (":" in host and not is_bracketed):
+        raise ValueError(raw)
+    if not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
+        raise ValueError(raw)
+    return text
+
+
+def _read_api_times(raw: Raw) -> tuple[str, ...]:
+    items = _read_texts(raw)
+    for item in items:
+        name, _, time = item.partition(":")
+        if name not in API_NAMES or parse_time(time) < 0:
+            raise ValueError(raw)
+    return items
+
+
 _READERS: dict[Kind, Callable[[Raw], object]] = {
     Kind.TEXT: _read_text,
     Kind.INTEGER: lambda raw: parse_integer(_read_text(raw)),
@@ -160,6 +207,10 @@ _READERS: dict[Kind, Callable[[Raw], object]] = {
     Kind.SIZE: lambda raw: parse_size(_read_text(raw)),
     Kind.TIME: lambda raw: parse_time(_read_text(raw)),
     Kind.ADDRESSES: lambda raw: _read_list(raw, r"\S+:([0-9]{1,5})"),
+    Kind.TEXTS: _read_texts,
+    Kind.HOST_LIMITS: _read_host_limits,
+    Kind.ADDRESS: _read_address,
+    Kind.API_TIMES: _read_api_times,
     Kind.VOTERS: lambda raw: _read_list(raw, r"[0-9]{1,9}@[^\s@]+:([0-9]{1,5})"),
 }
 _FORMATS: dict[Kind, Callable[[int], str]] = {
@@ -168,7 +219,10 @@ _FORMATS: dict[Kind, Callable[[int], str]] = {
     Kind.TIME: format_time,
 }
 
-TEXT, INTEGER, RATIO, BOOLEAN, SIZE, TIME, ADDRESSES, VOTERS = Kind
+TEXT, INTEGER, RATIO, BOOLEAN = Kind.TEXT, Kind.INTEGER, Kind.RATIO, Kind.BOOLEAN
+SIZE, TIME, ADDRESSES, TEXTS = Kind.SIZE, Kind.TIME, Kind.ADDRESSES, Kind.TEXTS
+HOST_LIMITS, ADDRESS, API_TIMES = Kind.HOST_LIMITS, Kind.ADDRESS, Kind.API_TIMES
+VOTERS = Kind.VOTERS
 
 TABLE = (
     Key("broker", "id", "node_id", INTEGER, 0, INT_MAX),
@@ -187,6 +241,11 @@ TABLE = (
     Key("cluster", "host", "host", TEXT),
     Key("cluster", "port", "port", INTEGER, 0, PORT_MAX),
     Key("cluster", "advertised_host", "advertised_host", TEXT, optional=True),
+    Key("cluster", "tls_certificate", "tls_certificate", TEXT, optional=True),
+    Key("cluster", "tls_key", "tls_key", TEXT, optional=True),
+    Key("cluster", "tls_authorities", "tls_authorities", TEXT, optional=True),
+    Key("cluster", "tls_peer_names", "tls_peer_names", TEXTS),
+    Key("cluster", "allow_plaintext_peers", "allow_plaintext_peers", BOOLEAN),
     Key("cluster", "voters", "voters", VOTERS),
     Key("cluster", "election_timeout", "election_timeout_ms", TIME, 50, INT_MAX),
     Key("cluster", "fetch_timeout", "fetch_timeout_ms", TIME, 50, INT_MAX),
@@ -226,10 +285,18 @@ TABLE = (
     Key("storage", "scrub_interval", "scrub_interval_ms", TIME),
     Key("performance", "max_connections", "max_connections", INTEGER, 1, INT_MAX),
     Key("performance", "max_connections_per_ip", "max_connections_per_ip", INTEGER, 0, INT_MAX),
+    Key(
+        "performance",
+        "max_connections_per_ip_overrides",
+        "max_connections_per_ip_overrides",
+        HOST_LIMITS,
+    ),
+    Key("performance", "max_connection_rate", "max_connection_rate", INTEGER, 0, INT_MAX),
     Key("performance", "socket_send_buffer", "socket_send_buffer_bytes", SIZE, 0, INT_MAX),
     Key("performance", "socket_receive_buffer", "socket_receive_buffer_bytes", SIZE, 0, INT_MAX),
     Key("performance", "max_message_size", "max_message_bytes", SIZE, 1, INT_MAX),
     Key("performance", "max_request_size", "max_request_bytes", SIZE, 1024, INT_MAX),
+    Key("performance", "max_buffered_size", "max_buffered_bytes", SIZE),
     Key("performance", "connection_idle_time", "connection_idle_ms", TIME, 1),
     Key("performance", "request_stall_time", "request_stall_ms", TIME, 1),
     Key("performance", "backlog", "backlog", INTEGER, 1, INT_MAX),
@@ -275,6 +342,64 @@ TABLE = (
     Key("transactions", "id_expiration", "id_expiration_ms", TIME, 1),
     Key("transactions", "abort_check_interval", "abort_check_interval_ms", TIME, 1),
     Key("transactions", "id_expiration_check_interval", "id_expiration_check_ms", TIME, 1),
+    Key("security", "authorizer", "authorizer", TEXT, choices=("none", "acl")),
+    Key("security", "super_users", "super_users", TEXTS),
+    Key("security", "allow_everyone_if_no_acl", "allow_everyone_if_no_acl", BOOLEAN),
+    Key("security", "reauthentication_time", "reauthentication_ms", TIME),
+    Key("security", "sasl_max_receive_size", "sasl_receive_bytes_max", SIZE, 1024, INT_MAX),
+    Key("security", "failed_authentication_delay", "failed_authentication_delay_ms", TIME),
+    Key("security", "handshake_timeout", "handshake_timeout_ms", TIME, 1),
+    Key("security", "certificate_check_interval", "certificate_check_ms", TIME),
+    Key("security", "oauth_keys", "oauth_keys", TEXT, optional=True),
+    Key("security", "oauth_issuer", "oauth_issuer", TEXT, optional=True),
+    Key("security", "oauth_audience", "oauth_audience", TEXT, optional=True),
+    Key("security", "oauth_principal_claim", "oauth_principal_claim", TEXT),
+    Key("security", "oauth_clock_skew", "oauth_clock_skew_ms", TIME),
+    Key(
+        "security",
+        "delegation_token_secret_file",
+        "delegation_token_secret_file",
+        TEXT,
+        optional=True,
+    ),
+    Key(
+        "security",
+        "delegation_token_secret_variable",
+        "delegation_token_secret_variable",
+        TEXT,
+        optional=True,
+    ),
+    Key(
+        "security",
+        "delegation_token_max_lifetime",
+        "delegation_token_max_lifetime_ms",
+        TIME,
+        1,
+        TOKEN_LIFETIME_MAX_MS,
+    ),
+    Key(
+        "security",
+        "delegation_token_expiry_time",
+        "delegation_token_expiry_ms",
+        TIME,
+        1,
+        TOKEN_LIFETIME_MAX_MS,
+    ),
+    Key(
+        "security",
+        "delegation_token_expiry_check_interval",
+        "delegation_token_expiry_check_ms",
+        TIME,
+        1,
+    ),
+    Key("security", "audit_file", "audit_file", TEXT, optional=True),
+    Key("security", "audit_topic", "audit_topic", TEXT, optional=True),
+    Key("observability", "http_listen", "http_listen", ADDRESS, optional=True),
+    Key("observability", "slow_request_time", "slow_request_ms", TIME),
+    Key("observability", "slow_request_times", "slow_request_times", API_TIMES),
+    Key("observability", "partition_series_max", "partition_series_max", INTEGER, 0, INT_MAX),
+    Key("observability", "log_lines_max", "log_lines_max", INTEGER, 0, INT_MAX),
+    Key("observability", "client_metrics", "client_metrics", BOOLEAN),
 )
 
 BY_PATH = {(key.section, key.name): key for key in TABLE}

@@ -13,13 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.config import cluster_settings as cluster
+from barnabas.config import listener_settings as listeners
 from barnabas.config import topic_settings as topics
-from barnabas.config.keys import BY_PATH, BY_VARIABLE, SECTIONS, TOPICS, Entry, Raw
+from barnabas.config.audit_settings import audit_problems
+from barnabas.config.keys import BY_PATH, BY_VARIABLE, LISTENERS, SECTIONS, TOPICS, Entry, Raw
 from barnabas.config.units import format_size
 from barnabas.model.errors import ConfigError
+from barnabas.model.security_settings import ListenerSettings
 from barnabas.model.settings import Settings, TopicSettings
 
 PREFIX = "BARNABAS_"
+NESTED = (TOPICS, LISTENERS)
+ADDRESS_KEYS = ("broker.host", "broker.port")
+"""The keys with the address of the only listener, without the section `listeners`."""
 
 
 def load(
@@ -31,10 +37,15 @@ def load(
     """
     problems: list[str] = []
     entries = [*_from_file(file), *_from_environment(environment, problems), *_from_flags(flags)]
-    sections = _sections([e for e in entries if e.path[0] != TOPICS], problems)
+    sections = _sections([e for e in entries if e.path[0] not in NESTED], problems)
     made = _topics([e for e in entries if e.path[0] == TOPICS], problems)
+    named = _listeners([e for e in entries if e.path[0] == LISTENERS], problems)
+    if named:
+        problems += _addresses_twice(flags, named)
+    if file is not None:
+        problems += _only_in_flags(entries)
     _raise_all(problems)
-    settings = _build(sections, made)
+    settings = dataclasses.replace(_build(sections, made), listeners=named)
     _check_together(settings, problems)
     _raise_all(problems)
     return settings
@@ -72,10 +83,14 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> li
 
 def _from_flags(flags: Mapping[str, object]) -> list[Entry]:
     return [
-        Entry(tuple(name.split(".", 1)), _as_raw(value), f"flag {name}")
+        Entry(_path_of(name), _as_raw(value), f"flag {name}")
         for name, value in flags.items()
         if value is not None
     ]
+
+
+def _path_of(name: str) -> tuple[str, ...]:
+    return tuple(name.split(".", 2 if name.startswith(LISTENERS + ".") else 1))
 
 
 def _as_raw(value: object) -> Raw:
@@ -101,7 +116,8 @@ def _sections(entries: Iterable[Entry], problems: list[str]) -> dict[str, dict[s
 def _take(entry: Entry, sections: dict[str, dict[str, Any]]) -> None:
     section = entry.path[0]
     if section not in sections:
-        hint = _hint(section, (*SECTIONS, TOPICS), f"write one of {', '.join(SECTIONS)}, {TOPICS}")
+        names = (*SECTIONS, *NESTED)
+        hint = _hint(section, names, f"write one of {', '.join(names)}")
         raise ValueError(f"there is no section {section!r}; {hint}")
     if len(entry.path) == 1:
         if entry.raw is not None:
@@ -158,6 +174,77 @@ def _take_topic(entry: Entry, drafts: dict[str, topics.TopicDraft]) -> None:
         raise ValueError(f"{path} is {_shown(entry.raw)}; {error}") from None
 
 
+def _listeners(entries: list[Entry], problems: list[str]) -> tuple[ListenerSettings, ...]:
+    drafts: dict[str, listeners.ListenerDraft] = {}
+    wrong: set[str] = set()
+    for entry in entries:
+        try:
+            _take_listener(entry, drafts, wrong)
+        except ValueError as error:
+            problems.append(f"{entry.origin}: {error}")
+            wrong.update(entry.path[1:2])
+    made = []
+    for name, draft in drafts.items():
+        if name not in wrong:
+            listener, found = draft.finish()
+            made.append(listener)
+            problems += found
+    problems += listeners.problems_together(made)
+    return tuple(made)
+
+
+def _take_listener(
+    entry: Entry, drafts: dict[str, listeners.ListenerDraft], wrong: set[str]
+) -> None:
+    path = ".".join(entry.path)
+    if len(entry.path) < 3 and entry.raw is not None:
+        raise ValueError(f"{path} is {_shown(entry.raw)}; write its keys below it")
+    if len(entry.path) == 1:
+        return
+    name = entry.path[1]
+    if name not in drafts:
+        if name in wrong:
+            return  # its name was already reported
+        drafts[name] = listeners.begin(name, entry.origin)
+    if len(entry.path) == 2:
+        return
+    key = entry.path[2]
+    if key not in listeners.KEYS:
+        known = ", ".join(listeners.KEYS)
+        hint = _hint(key, listeners.KEYS, f"the keys of a listener are {known}")
+        raise ValueError(f"there is no key {key!r} for a listener; {hint}")
+    try:
+        drafts[name].take(key, entry.raw, entry.origin)
+    except ValueError as error:
+        raise ValueError(f"{path} is {_shown(entry.raw)}; {error}") from None
+
+
+def _addresses_twice(
+    flags: Mapping[str, object], named: Iterable[ListenerSettings]
+) -> Iterable[str]:
+    """Refuse an address that belongs to no listener: the section has all of them."""
+    if any(flags.get(key) is not None for key in ADDRESS_KEYS):
+        names = [each.name for each in named]
+        yield (
+            f"flag --listen: it names none of the listeners {', '.join(names)}; write "
+            f"--listen {names[0]}=HOST:PORT, or remove the section {LISTENERS}"
+        )
+
+
+def _only_in_flags(entries: Iterable[Entry]) -> Iterable[str]:
+    """Refuse a listener that the file does not have: a misspelled one would have no TLS."""
+    named = [entry for entry in entries if entry.path[0] == LISTENERS and len(entry.path) == 3]
+    known = dict.fromkeys(each.path[1] for each in named if not _is_flag(each))
+    for entry in named:
+        if _is_flag(entry) and entry.path[1] not in known:
+            shown = ", ".join(known) or "none"
+            yield f"{entry.origin}: the file has no listener {entry.path[1]!r}; it has {shown}"
+
+
+def _is_flag(entry: Entry) -> bool:
+    return entry.origin.startswith("flag ")
+
+
 def _build(sections: Mapping[str, Mapping[str, Any]], made: tuple[TopicSettings, ...]) -> Settings:
     base = Settings(topics=made)
     changed = {
@@ -177,7 +264,15 @@ def _check_together(settings: Settings, problems: list[str]) -> None:
             f"performance.max_message_size ({format_size(largest)}) does not fit into "
             f"performance.max_request_size ({format_size(request)}); raise the second"
         )
+    security = settings.security
+    if security.delegation_token_secret_file and security.delegation_token_secret_variable:
+        problems.append(
+            "security.delegation_token_secret_file and delegation_token_secret_variable are both "
+            "set; remove one of the two"
+        )
     problems += cluster.problems(settings)
+    problems += listeners.peer_problems(settings)
+    problems += audit_problems(settings)
 
 
 def _hint(name: str, known: Iterable[str], otherwise: str) -> str:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from barnabas.controller.elections import broker_lost, broker_unfenced
 from barnabas.controller.topic_rules import TopicRules
+from barnabas.metadata.features import SECURITY_LEVEL
 from barnabas.metadata.image import BrokerImage, Image
 from barnabas.metadata.metadata_records import (
     BrokerChanged,
@@ -34,6 +35,9 @@ from barnabas.protocol.messages.broker_registration import BrokerRegistrationReq
 
 CLIENT_LISTENER = "CLIENT"
 PEER_LISTENER = "PEER"
+UNNAMED_LISTENERS = 2
+"""A registration begins with these two. The named listeners for clients follow, if a broker has
+others than the one called PLAINTEXT."""
 NO_BROKER_EPOCH = -1
 
 
@@ -109,7 +113,7 @@ def register_alone(image: Image, request: BrokerRegistrationRequest) -> Registra
 
 
 def unregister(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[MetadataRecord]:
-    """Unregister a broker. It stays in an ISR where it is the last member, without leading."""
+    """Unregister a broker. It stays in an ISR of which it is the last member, without leading."""
     known = _known(image, node_id)
     gone = BrokerUnregistered(node_id=node_id, broker_epoch=known.broker_epoch)
     return [*broker_lost(image, node_id, defaults), gone]
@@ -171,7 +175,15 @@ def _registered(image: Image, request: BrokerRegistrationRequest) -> BrokerRegis
         rack=request.rack or None,
         directory=_directory(request),
         let_in_epoch=NO_BROKER_EPOCH if known is None else known.let_in_epoch,
+        endpoints=_endpoints(image, request),
     )
+
+
+def _endpoints(image: Image, request: BrokerRegistrationRequest) -> dict[str, tuple[str, int]]:
+    """Return the named listeners, which follow the first two; level 1 does not know them."""
+    if image.feature_level < SECURITY_LEVEL:
+        return {}
+    return {each.name: (each.host, each.port) for each in request.listeners[UNNAMED_LISTENERS:]}
 
 
 def _listener(request: BrokerRegistrationRequest, name: str) -> Listener:

@@ -5,11 +5,21 @@ from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from barnabas.controller.topic_decisions import check_name
-from barnabas.metadata import broker_config, topic_config
+from barnabas.metadata import broker_config, client_metrics_config, topic_config
+from barnabas.metadata.client_metrics_config import KIND as CLIENT_METRICS
 from barnabas.metadata.config_definition import ConfigType
-from barnabas.metadata.image import ALL_BROKERS, BROKER, TOPIC, Image, TopicImage
+from barnabas.metadata.features import CLIENT_METRICS_LEVEL
+from barnabas.metadata.image import (
+    ALL_BROKERS,
+    BROKER,
+    TOPIC,
+    Image,
+    TopicImage,
+)
 from barnabas.metadata.metadata_records import ConfigChanged
 from barnabas.model.errors import ApiError, ErrorCode
+
+CLIENT_METRICS_NAME_MAX = 249
 
 
 class Operation(IntEnum):
@@ -94,6 +104,52 @@ def replace_broker(image: Image, name: str, config: Mapping[str, str]) -> Config
     return ConfigChanged(kind=BROKER, name=name, changes={**gone, **config})
 
 
+def alter_client_metrics(image: Image, name: str, changes: Sequence[Change]) -> ConfigChanged:
+    """Return the record that changes a subscription to clients' metrics."""
+    _check_client_metrics(image, name)
+    present = image.client_metrics.get(name, {})
+    wanted: dict[str, str | None] = {}
+    for change in _each_once(changes):
+        # As in Kafka, which does not know that two of these configs are lists.
+        wanted[change.name] = _apply(change, present.get(change.name, ""), is_list=False)
+    merged = {**present, **wanted}
+    client_metrics_config.subscription({k: v for k, v in merged.items() if v is not None})
+    return ConfigChanged(kind=CLIENT_METRICS, name=name, changes=wanted)
+
+
+def replace_client_metrics(image: Image, name: str, config: Mapping[str, str]) -> ConfigChanged:
+    """Return the record that leaves a subscription with exactly these configs (AlterConfigs)."""
+    _check_client_metrics(image, name)
+    client_metrics_config.subscription(config)
+    present = image.client_metrics.get(name, {})
+    gone: dict[str, str | None] = {key: None for key in present if key not in config}
+    return ConfigChanged(kind=CLIENT_METRICS, name=name, changes={**gone, **config})
+
+
+def _check_client_metrics(image: Image, name: str) -> None:
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "name the subscription to metrics of clients")
+    if len(name) > CLIENT_METRICS_NAME_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"the name of a subscription has at most {CLIENT_METRICS_NAME_MAX} characters",
+        )
+    if image.feature_level < CLIENT_METRICS_LEVEL:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"client metrics need feature level {CLIENT_METRICS_LEVEL}, and the cluster is at "
+            f"{image.feature_level}. Once every broker runs this release, run "
+            "`barnabas cluster upgrade`",
+        )
+    is_new = name not in image.client_metrics
+    if is_new and len(image.client_metrics) >= client_metrics_config.SUBSCRIPTIONS_MAX:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"there are {client_metrics_config.SUBSCRIPTIONS_MAX} subscriptions to metrics of "
+            "clients; delete one first",
+        )
+
+
 class DynamicSource(Enum):
     """Where a dynamic config was altered."""
 
@@ -102,7 +158,7 @@ class DynamicSource(Enum):
 
 
 def altered_defaults(image: Image, node_id: int) -> dict[str, str]:
-    """Return what was altered for every broker and for this one, as topic defaults."""
+    """Return the dynamic configs of all brokers and of this one, as topic defaults."""
     altered = {
         **image.broker_configs.get(ALL_BROKERS, {}),
         **image.broker_configs.get(str(node_id), {}),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.controller.brokers import fence, finish_shutdown, start_shutdown, unfence
-from barnabas.controller.in_sync import sender_is_current
+from barnabas.controller.isr_decisions import sender_is_current
 from barnabas.metadata.image import BrokerImage, Image
 from barnabas.metadata.metadata_records import MetadataRecord
 from barnabas.protocol.messages.broker_heartbeat import (
@@ -53,7 +53,7 @@ class Heartbeats:
         self._sessions: dict[int, _Session] = {}
 
     def begin(self, image: Image, now_ms: int, end_offset: int) -> None:
-        """Start all sessions anew: this controller has become active with a log of this length."""
+        """Restart all sessions: this controller has become active with a log of this length."""
         self._sessions = {
             broker.node_id: _Session(now_ms, end_offset)
             for broker in image.brokers.values()

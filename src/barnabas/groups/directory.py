@@ -1,4 +1,4 @@
-"""The groups of one coordinator, and what every group can be asked whatever its protocol."""
+"""The groups of one coordinator, and the interface that groups of every protocol have."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -26,11 +26,11 @@ class Group(Protocol):
 
     @property
     def state(self) -> str:
-        """The state as clients read it: Empty, Stable, PreparingRebalance, ..."""
+        """The state, by the name that clients get: Empty, Stable, PreparingRebalance, ..."""
 
     @property
     def protocol_type(self) -> str:
-        """What the members are: mostly "consumer"."""
+        """The protocol type of the members, mostly "consumer"."""
 
     @property
     def is_empty(self) -> bool:
@@ -38,7 +38,7 @@ class Group(Protocol):
 
     @property
     def empty_since_ms(self) -> int | None:
-        """When the last member left, by the calendar; None while there are some, or unknown."""
+        """When the last member left, in wall-clock time; None if there are members, or unknown."""
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
@@ -48,19 +48,19 @@ class Group(Protocol):
     def may_commit_late(
         self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
     ) -> bool:
-        """Tell whether a member may commit these under an epoch that is over (KIP-1251)."""
+        """Tell whether a member may commit these with an earlier epoch (KIP-1251)."""
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Raise the `ApiError` with which a look at the offsets is refused (KIP-848)."""
+        """Raise the `ApiError` with which a fetch of offsets is refused (KIP-848)."""
 
     def touch(self, member_id: str) -> None:
-        """Hear from a member in passing: a commit counts as a heartbeat where heartbeats count."""
+        """Act on a member's commit, which counts as a heartbeat in a classic group."""
 
     def subscribes_to(self, topic: str) -> bool:
-        """Tell whether members read a topic, as far as is known: its offsets must stay then."""
+        """Tell whether members may read a topic, so that its offsets must stay."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that end the group, its offsets apart."""
+        """Return the records that delete the group, without its offsets."""
 
 
 Directory = dict[str, Group]

@@ -7,9 +7,10 @@ this machine passes records to them, and answers requests that concern any group
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from barnabas.groups.classic.protocol import ClassicProtocol
-from barnabas.groups.consumer.protocol import ConsumerProtocol
+from barnabas.groups.classic.classic_protocol import ClassicProtocol
+from barnabas.groups.consumer.consumer_protocol import ConsumerProtocol
 from barnabas.groups.directory import Directory
+from barnabas.groups.group_counts import GroupCounts
 from barnabas.groups.offset_records import OffsetRecord
 from barnabas.groups.offsets import Offsets
 from barnabas.groups.simple import SimpleGroup
@@ -37,14 +38,16 @@ class GroupMachine:
         scheduler: Scheduler,
         image: Callable[[], Image],
         rng: Random,
+        counts: GroupCounts | None = None,
     ) -> None:
+        counts = counts or GroupCounts()
         self.groups: Directory = {}
         self.offsets = Offsets(settings, scheduler, self.groups, image)
-        self.classic = ClassicProtocol(settings, scheduler, self.groups, rng)
-        self.consumer = ConsumerProtocol(settings, scheduler, self.groups, image, rng)
+        self.classic = ClassicProtocol(settings, scheduler, self.groups, rng, counts)
+        self.consumer = ConsumerProtocol(settings, scheduler, self.groups, image, rng, counts)
 
     def replay(self, record: CoordinatorRecord, producer: ProducerIdAndEpoch | None) -> None:
-        """Take in a record."""
+        """Replay a record."""
         if isinstance(record, OffsetRecord):
             self.offsets.replay_written(record, producer)
             return
@@ -61,11 +64,11 @@ class GroupMachine:
             self.consumer.replay(stored)
 
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """Make a transaction's offsets count, or forget them."""
+        """Apply a transaction's offsets, or discard them."""
         self.offsets.replay_marker(producer, committed=committed)
 
     def loaded(self) -> None:
-        """Watch members and offsets from here on."""
+        """Start the timers of members and offsets."""
         self.classic.loaded()
         self.consumer.loaded()
         self.offsets.loaded()
@@ -78,7 +81,7 @@ class GroupMachine:
     def list_groups(
         self, states: Iterable[str], types: Iterable[str]
     ) -> Outcome[list[ListedGroup]]:
-        """Name the groups in any of some states and of any of some types; none are no filter."""
+        """Return the groups in any of these states and of any of these types; empty passes all."""
         wanted_states = {state.strip().lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
         return Outcome(
@@ -96,7 +99,7 @@ class GroupMachine:
         )
 
     def delete_group(self, group_id: str) -> Outcome[ErrorCode]:
-        """End a group that has no members, and its offsets."""
+        """Delete a group that has no members, and its offsets."""
         group = self.groups.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)

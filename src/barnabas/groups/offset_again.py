@@ -1,7 +1,7 @@
-"""A commit that a member makes again and again, each time with other offsets.
+"""A commit that a member repeats with other offsets each time.
 
-What is stored for it is the same, too, but for the offsets and the time. So the bytes are kept and
-filled in; whether the group and the topics still take the commit is asked each time.
+Its records are the same, too, except for the offsets and the time. So their bytes are kept as a
+template; whether the group and the topics still accept the commit is checked each time.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RepeatedCommit:
-    """One such commit. Its bytes are those that `Offsets.commit` leads to."""
+    """One such commit. Its bytes are the same as those from `Offsets.commit`."""
 
     __slots__ = ("_again", "_request", "_template", "_topics", "_version", "count", "offsets")
 
@@ -48,11 +48,11 @@ class RepeatedCommit:
             raise ValueError("a record of a commit holds an offset and a time")
 
     def is_taken(self) -> bool:
-        """Tell whether the group and the topics still are what they were."""
+        """Tell whether the group and the topics are still the same."""
         return self.offsets.takes(self._request, self._version, self._topics)
 
     def is_refused(self) -> bool:
-        """Tell whether the group refuses it by now. To ask is no sign of life of the member."""
+        """Tell whether the group refuses it by now. This does not count as a heartbeat."""
         return self.offsets.refuses(self._request, self._version)
 
     def body(self, offsets: tuple[int, ...], now_ms: int) -> bytes:
@@ -62,14 +62,14 @@ class RepeatedCommit:
         return self._template.fill(numbers)
 
     def replay(self, offsets: tuple[int, ...], now_ms: int) -> None:
-        """Take in what `body` says."""
+        """Replay the records of `body`."""
         self.offsets.replay_again(self._request.group_id, self._again, offsets, now_ms)
 
 
 def repeated(
     offsets: "Offsets", request: OffsetCommitRequest, caller: Caller
 ) -> RepeatedCommit | None:
-    """Look for what stays the same in a commit; None where it is refused, or unusual."""
+    """Return the constant part of a commit; None if it is refused or unusual."""
     outcome = offsets.commit(request, caller)
     if request.retention_time_ms != -1 or not outcome.records or not _is_taken_whole(outcome):
         return None
@@ -88,7 +88,7 @@ def repeated(
 
 @contextmanager
 def twin_offsets(request: OffsetCommitRequest) -> Iterator[None]:
-    """Have other offsets in a request for a while."""
+    """Replace the offsets in a request, within a `with` block."""
     parts = [part for topic in request.topics for part in topic.partitions]
     kept = [part.committed_offset for part in parts]
     try:

@@ -1,8 +1,9 @@
-"""When a position is kept no longer (KIP-211).
+"""Decides when committed positions expire (KIP-211).
 
-Positions last while the group has members. The clock of a classic group starts when the last one
-leaves; that of any other position, when it was committed. While there are members, the positions
-of topics that none of them reads go as well, if the coordinator can tell what they read.
+Positions are kept while the group has members. The retention time of a classic group starts when
+the last member leaves; that of any other position, when it was committed. While there are members,
+the positions of topics that none of them reads expire as well, if the coordinator knows the topics
+that they read.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from barnabas.model.coordination import CoordinatorRecord
 def tombstones_due(
     groups: Directory, store: OffsetStore, now_ms: int, retention_ms: int
 ) -> Iterator[CoordinatorRecord]:
-    """Yield the ends of positions that are due, and of empty groups that have none left."""
+    """Yield tombstones of expired positions, and of empty groups without positions."""
     for group in groups.values():
         left = store.has_waiting(group.group_id)
         for place, committed in _positions(store, group.group_id):
@@ -46,7 +47,7 @@ def _is_due(group: Group, place: Place, committed: Committed, oldest_ms: int, no
 
 
 def _kept_since_ms(group: Group, committed: Committed) -> int | None:
-    """Return from when on a position is only kept for a while; None while it must stay."""
+    """Return when the retention time of a position starts; None while it must stay."""
     if group.type is GroupType.CONSUMER or not group.protocol_type:
         return committed.commit_timestamp
     if group.is_empty:

@@ -24,7 +24,7 @@ def read_some(
     by_id: bool,
     require_stable: bool,
 ) -> list[OffsetFetchResponseTopics]:
-    """Return the positions that were asked for, in that order."""
+    """Return the requested positions, in the order of the request."""
     answers = []
     for topic in asked.topics or ():
         name = _name_of(image, topic) if by_id else topic.name
@@ -47,14 +47,14 @@ def read_all(
     by_id: bool,
     require_stable: bool,
 ) -> list[OffsetFetchResponseTopics]:
-    """Return every position that is committed; by id, of topics that have one."""
+    """Return every committed position; in a response by id, only of topics that have one."""
     answers = []
     for name, partitions in store.of_group(asked.group_id).items():
         topic_id = NO_TOPIC_ID
         if by_id:
             found = image.topics.get(name)
             if found is None:
-                continue  # it could not be named
+                continue  # the response could not name it
             topic_id = found.topic_id
         reader = _Reader(store, asked.group_id, name, NO_TOPIC_ID, stable=require_stable)
         parts = [reader.read(partition) for partition in partitions]

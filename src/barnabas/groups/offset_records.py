@@ -1,8 +1,8 @@
 """Commits as records, and back.
 
-Committing is what a coordinator is asked most often. So a record that is written remembers what it
-says, and replay does not read it again; and what the partitions of a topic have in common is
-encoded once. The bytes are those of the generated codecs.
+A coordinator gets more commits than other requests. So a record that it writes keeps its decoded
+form, which replay uses; and the bytes that the partitions of a topic share are encoded once. The
+bytes are the same as those of the generated codecs.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from barnabas.protocol.coordinator_codec import encode
 from barnabas.protocol.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
 WITH_EXPIRY, USUAL = 1, 4
-"""The versions that Kafka writes: one that knows when it is over, else the newest."""
+"""The versions that Kafka writes: one with an expiry time, otherwise the newest."""
 
 _VERSION = Struct(">h")
 _PARTITION = Struct(">i")
 _POSITION = Struct(">hqi")
-"""How a value of the usual version begins: the version, the offset, the leader epoch."""
+"""The beginning of a value of the usual version: the version, the offset, the leader epoch."""
 
 _new_record = tuple.__new__
 
 
 class OffsetRecord(CoordinatorRecord):
-    """A commit that still knows what it says."""
+    """The record of a commit, with its decoded form."""
 
     group: str
     topic: str
@@ -46,7 +46,7 @@ class OffsetWriter:
     ) -> None:
         self._group = group
         self._topic = topic
-        # The version that knows when it is over does not know the id.
+        # The version with an expiry time does not have the topic's id.
         self._topic_id = topic_id if expire_ms == -1 else NO_TOPIC_ID
         self._commit_ms = commit_ms
         self._expire_ms = expire_ms
@@ -78,13 +78,13 @@ class OffsetWriter:
 
 
 def tombstone(place: Place) -> CoordinatorRecord:
-    """Return the record that ends a position."""
+    """Return the tombstone of a position."""
     key = OffsetCommitKey(group=place.group, topic=place.topic, partition=place.partition)
     return encode(key, None)
 
 
 def committed_in(value: OffsetCommitValue, order: int) -> Committed:
-    """Return the commit that a stored value tells of."""
+    """Return the commit in a stored value."""
     return Committed(
         value.offset,
         value.leader_epoch,

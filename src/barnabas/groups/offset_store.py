@@ -1,8 +1,8 @@
-"""What is committed, and what waits for a transaction to end.
+"""Stores committed positions, and those that wait for the end of their transaction.
 
-A partition's newest commit counts, by its place in the log. That is not the order in which
-transactions end: one that wrote first may commit last, and must then not undo what was committed
-after it was written. So every commit carries its order.
+The newest commit of a partition counts, by its place in the log. That is not the order in which
+transactions end: a transaction that wrote first may commit last, and must then not override a later
+commit. So every commit has its order.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from barnabas.model.ids import NO_TOPIC_ID
 
 
 class Place(NamedTuple):
-    """Whose position, and where."""
+    """The group, topic and partition of a position."""
 
     group: str
     topic: str
@@ -20,21 +20,21 @@ class Place(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """How far a group has read in a partition. The names are those of the stored record."""
+    """A group's committed offset in a partition. The names are those of the stored record."""
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
     commit_timestamp: int = 0
     expire_timestamp: int = -1
-    """When it expires in any case; -1 if the client named no time."""
+    """When it expires in any case; -1 if the client did not set a time."""
     topic_id: bytes = NO_TOPIC_ID
     order: int = 0
-    """Grows with the log."""
+    """The order of the commit: a later one in the log has a larger number."""
 
 
 class PlaceAgain(NamedTuple):
-    """What stays the same where a partition's position is committed again and again."""
+    """The constant part of a partition's position that is committed repeatedly."""
 
     partition: int
     leader_epoch: int
@@ -44,7 +44,7 @@ class PlaceAgain(NamedTuple):
 
 
 TopicAgain = tuple[str, list[PlaceAgain]]
-"""A topic, and the places in it as their offsets come."""
+"""A topic, and the places of its partitions, in the order of their offsets."""
 
 Topics = dict[str, dict[int, Committed]]
 """Commits of one group, by topic and partition."""
@@ -65,7 +65,7 @@ class OffsetStore:
         return self._order
 
     def of_group(self, group: str) -> Topics:
-        """Return what a group has committed; not for the caller to change."""
+        """Return the positions of a group; the caller must not change them."""
         return self._by_group.get(group) or {}
 
     def has_waiting(self, group: str) -> bool:
@@ -83,7 +83,7 @@ class OffsetStore:
             yield from (place for place in self._waiting[producer_id] if place.group == group)
 
     def places(self) -> Iterator[Place]:
-        """Yield every position there is, or may come to be."""
+        """Yield every position, also those of open transactions."""
         for group, topics in self._by_group.items():
             for topic, partitions in topics.items():
                 yield from (Place(group, topic, partition) for partition in partitions)
@@ -91,11 +91,11 @@ class OffsetStore:
             yield from places
 
     def put(self, group: str, topic: str, partition: int, committed: Committed) -> None:
-        """Take in a commit."""
+        """Replay a commit."""
         self.partitions(group, topic)[partition] = committed
 
     def partitions(self, group: str, topic: str) -> dict[int, Committed]:
-        """Return where the commits of a group to a topic are kept, for replay to put more in."""
+        """Return the dictionary of a group's commits to a topic, to which replay adds more."""
         topics = self._by_group.get(group)
         if topics is None:
             topics = self._by_group[group] = {}
@@ -105,12 +105,12 @@ class OffsetStore:
         return partitions
 
     def wait(self, producer_id: int, place: Place, committed: Committed) -> None:
-        """Keep a commit until its transaction ends."""
+        """Store a commit until its transaction ends."""
         self._waiting.setdefault(producer_id, {})[place] = committed
         self._open.setdefault(place.group, {})[producer_id] = None
 
     def remove(self, place: Place) -> None:
-        """Forget a position, and what any open transaction says of it."""
+        """Delete a position, also from all open transactions."""
         topics = self._by_group.get(place.group, {})
         partitions = topics.get(place.topic, {})
         partitions.pop(place.partition, None)
@@ -122,7 +122,7 @@ class OffsetStore:
             self._waiting[producer_id].pop(place, None)
 
     def end(self, producer_id: int, *, committed: bool) -> None:
-        """Make what a transaction wrote count, where nothing newer does; or forget it."""
+        """Apply a transaction's commits, except where a newer one exists; or discard them."""
         places = self._waiting.pop(producer_id, {})
         for group in [group for group, producers in self._open.items() if producer_id in producers]:
             del self._open[group][producer_id]

@@ -1,7 +1,8 @@
 """Committed offsets: checks commits and fetches, and makes the records that store them.
 
-A commit is judged twice: the group says whether this member may commit now, and each partition
-whether it exists and its note fits. The answer holds a code for each partition, as Kafka's does.
+A commit is checked twice: the group decides whether this member may commit now, and for each
+partition it is checked whether it exists and whether the metadata is short enough. The response has
+a code for each partition, as in Kafka.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ from barnabas.protocol.messages.offset_fetch import (
 
 EXPIRE = "expire offsets"
 EXPIRED_MAX = 1000
-"""How many offsets expire at once, lest others wait for long."""
+"""How many offsets expire in one event, so that others do not wait long."""
 SOON_MS = 1
 
 MEMBER_EPOCHS_FROM = 9
@@ -64,11 +65,11 @@ class AskedPartition(Protocol):
 
 
 class Terms(NamedTuple):
-    """What holds for every partition of a request."""
+    """The facts that apply to every partition of a request."""
 
     group: str
     refusal: ErrorCode
-    """With what the group refuses; NONE where it does not."""
+    """The code with which the group refuses; NONE if it does not."""
     commit_ms: int
     expire_ms: int = -1
 
@@ -89,12 +90,12 @@ class Offsets:
         self._image = image
         self._store = OffsetStore()
         self.endings: Endings[int] = Endings()
-        """Of producers, by their ids."""
+        """The ends of transactions for which commits wait, by producer id."""
 
     def commit(
         self, request: offset_commit.OffsetCommitRequest, caller: Caller
     ) -> Outcome[offset_commit.OffsetCommitResponse]:
-        """Store how far a group has read."""
+        """Store the committed offsets of a group."""
         terms = Terms(
             request.group_id,
             self._refusal(request, caller.version),
@@ -132,7 +133,7 @@ class Offsets:
     def topics_of(
         self, request: offset_commit.OffsetCommitRequest, version: int
     ) -> list[TopicImage | None]:
-        """Return the topics that a commit is about, None for those that are not there."""
+        """Return the topics of a commit, None for those that do not exist."""
         image = self._image()
         if version >= TOPIC_IDS_FROM:
             return [image.topic_by_id(topic.topic_id) for topic in request.topics]
@@ -144,7 +145,7 @@ class Offsets:
         version: int,
         topics: Sequence[TopicImage],
     ) -> bool:
-        """Tell whether a commit that was taken would be taken again; if so, it is heard."""
+        """Tell whether a repeated commit is accepted; if so, it counts as a heartbeat."""
         known = self._image().topics
         for topic in topics:
             if known.get(topic.name) is not topic:
@@ -156,13 +157,13 @@ class Offsets:
         return True
 
     def refuses(self, request: offset_commit.OffsetCommitRequest, version: int) -> bool:
-        """Tell whether the group refuses a commit. To ask is no sign of life of the member."""
+        """Tell whether the group refuses a commit. This does not count as a heartbeat."""
         return self._refusal(request, version) is not NONE
 
     def commit_in_transaction(
         self, request: txn_offset_commit.TxnOffsetCommitRequest, caller: Caller
     ) -> Outcome[txn_offset_commit.TxnOffsetCommitResponse]:
-        """Store how far a group will have read once a transaction commits."""
+        """Store the offsets of a group that take effect once a transaction commits."""
         refusal = self._refusal_in_transaction(request)
         terms = Terms(request.group_id, refusal, caller.now_ms)
         image = self._image()
@@ -190,7 +191,7 @@ class Offsets:
     def fetch(
         self, asked: OffsetFetchRequestGroup, version: int, *, require_stable: bool
     ) -> Outcome[OffsetFetchResponseGroup]:
-        """Return the committed offsets of a group; -1 where there is none."""
+        """Return the committed offsets of a group; -1 if there is none."""
         group = self._groups.get(asked.group_id)
         if group is not None:
             group.check_fetch(asked.member_id, asked.member_epoch)
@@ -207,7 +208,7 @@ class Offsets:
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
         others = group.type is GroupType.CLASSIC and group.protocol_type != "consumer"
-        if others and not group.is_empty:  # what they read, only they know
+        if others and not group.is_empty:  # only the members know which topics they read
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
         topics = self._image().topics
         records: list[CoordinatorRecord] = []
@@ -235,7 +236,7 @@ class Offsets:
         return Outcome(offset_delete.OffsetDeleteResponse(topics=answers), records)
 
     def tombstones_of(self, group_id: str) -> list[CoordinatorRecord]:
-        """Return the records that end all positions of a group, those that wait included."""
+        """Return tombstones of all positions of a group, also of those in open transactions."""
         committed = self._store.of_group(group_id)
         places = dict.fromkeys(
             Place(group_id, topic, partition)
@@ -246,7 +247,7 @@ class Offsets:
         return [tombstone(place) for place in places]
 
     def forget_topics(self, names: Sequence[str]) -> list[CoordinatorRecord]:
-        """Return the tombstones of everything committed for topics that are gone."""
+        """Return the tombstones of all positions in deleted topics."""
         if not names:
             return []
         gone = frozenset(names)
@@ -254,13 +255,13 @@ class Offsets:
         return [tombstone(place) for place in places]
 
     def replay_written(self, record: OffsetRecord, producer: ProducerIdAndEpoch | None) -> None:
-        """Take in a commit that was made just now."""
+        """Replay a commit that was made just now."""
         self._replay(record.group, record.topic, record.partition, record.committed, producer)
 
     def replay_again(
         self, group: str, topics: Sequence[TopicAgain], offsets: Sequence[int], now_ms: int
     ) -> None:
-        """Take in commits of one group that are like earlier ones but for offset and time."""
+        """Replay commits of one group that differ from earlier ones only in offset and time."""
         if group not in self._groups:
             self._groups[group] = SimpleGroup(group)
         order = self._store.next_order()
@@ -275,7 +276,7 @@ class Offsets:
                 )
 
     def replay(self, stored: Stored, producer: ProducerIdAndEpoch | None) -> None:
-        """Take in a committed offset, or one that waits for its transaction."""
+        """Replay a committed offset, or one that waits for its transaction."""
         key, value = stored
         assert isinstance(key, OffsetCommitKey)
         if value is None:
@@ -290,7 +291,7 @@ class Offsets:
         self._store.end(producer.producer_id, committed=committed)
 
     def loaded(self) -> None:
-        """Begin to expire."""
+        """Start to expire offsets."""
         self._scheduler.schedule(EXPIRE, self._settings.offsets_retention_check_ms, self._expire)
 
     def _replay(
@@ -337,13 +338,13 @@ class Offsets:
         return codes
 
     def _refusal(self, request: offset_commit.OffsetCommitRequest, version: int) -> ErrorCode:
-        """Return with what the group refuses a commit."""
+        """Return the code with which the group refuses a commit."""
         epoch = request.generation_id_or_member_epoch
         modern = version >= MEMBER_EPOCHS_FROM
         group = self._groups.get(request.group_id)
         if group is None:
             if epoch < 0:
-                return NONE  # a consumer that is no member, or a tool
+                return NONE  # a consumer that is not a member, or a tool
             return ErrorCode.GROUP_ID_NOT_FOUND if modern else ErrorCode.ILLEGAL_GENERATION
         refusal = NONE
         try:
@@ -366,7 +367,7 @@ class Offsets:
     def _refusal_in_transaction(
         self, request: txn_offset_commit.TxnOffsetCommitRequest
     ) -> ErrorCode:
-        """Return with what the group refuses a commit as part of a transaction."""
+        """Return the code with which the group refuses a commit in a transaction."""
         group = self._groups.get(request.group_id)
         if group is None:
             return NONE if request.generation_id < 0 else ErrorCode.ILLEGAL_GENERATION
@@ -392,7 +393,7 @@ class Offsets:
     def _named(
         self, topics: Sequence[offset_commit.OffsetCommitRequestTopic]
     ) -> list[TopicPartition]:
-        """Return the partitions of a request, whose topics may be known by their ids alone."""
+        """Return the partitions of a request, which may name topics by id only."""
         names = self._image().names
         return [
             TopicPartition(
@@ -408,14 +409,14 @@ class Offsets:
             group.touch(member_id)
 
     def _end(self, place: Place) -> list[CoordinatorRecord]:
-        """Return the tombstone of a position, where there is one."""
+        """Return the tombstone of a position, if there is one."""
         committed = self._store.of_group(place.group).get(place.topic, {})
         if place.partition in committed or self._store.is_waiting(place):
             return [tombstone(place)]
         return []
 
     def _expire(self) -> Outcome[None]:
-        """Forget what was kept for long enough, a part at a time."""
+        """Delete expired positions, a part at a time."""
         now_ms, retention_ms = self._scheduler.wall_ms, self._settings.offsets_retention_ms
         due = tombstones_due(self._groups, self._store, now_ms, retention_ms)
         records = list(islice(due, EXPIRED_MAX))
@@ -426,5 +427,5 @@ class Offsets:
 
 
 def _expire_ms(retention_ms: int, now_ms: int) -> int:
-    """Return when a commit is over, where the client said how long it should be kept."""
+    """Return when a commit expires, if the client set its retention time."""
     return -1 if retention_ms == -1 else min(now_ms + retention_ms, INT64_MAX)

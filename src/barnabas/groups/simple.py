@@ -1,8 +1,8 @@
 """A group without members that only stores offsets.
 
 Consumers that choose their partitions themselves, and tools, commit in the name of such a group.
-Kafka calls it simple: an empty classic group without a protocol type. No record tells of it; it is
-there from the first offset that is stored on, and is replaced as soon as a client joins.
+Kafka calls it simple: an empty classic group without a protocol type. The group itself has no
+record; it exists from the first stored offset on, and is replaced as soon as a client joins.
 """
 
 from collections.abc import Collection
@@ -25,7 +25,7 @@ class SimpleGroup:
 
     @property
     def type(self) -> GroupType:
-        """What it counts as."""
+        """The type that clients get."""
         return GroupType.CLASSIC
 
     @property
@@ -35,7 +35,7 @@ class SimpleGroup:
 
     @property
     def protocol_type(self) -> str:
-        """None: no member has named a protocol."""
+        """Empty: no member has named a protocol."""
         return ""
 
     @property
@@ -45,7 +45,7 @@ class SimpleGroup:
 
     @property
     def empty_since_ms(self) -> int | None:
-        """There were never members: each offset counts from its own commit on."""
+        """None: there were never members, so the retention of each offset starts at its commit."""
         return None
 
     def check_commit(
@@ -58,7 +58,7 @@ class SimpleGroup:
     def may_commit_late(
         self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
     ) -> bool:
-        """Never: a generation that is over is over."""
+        """Return False: an earlier generation may never commit."""
         return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
@@ -68,7 +68,7 @@ class SimpleGroup:
         """Do nothing: there are no members."""
 
     def subscribes_to(self, topic: str) -> bool:
-        """No member subscribes."""
+        """Return False: no member subscribes."""
         return False
 
     def tombstones(self) -> list[CoordinatorRecord]:

@@ -1,1 +1,1 @@
-"""One file an API, each headed by its versions and what it deviates in."""
+"""The APIs, one file each. A file begins with the API's versions and deviations from Kafka."""

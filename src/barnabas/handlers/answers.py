@@ -17,7 +17,7 @@ LANE = "large answers"
 
 
 def in_steps(node: Node, steps: Steps[T], context: RequestContext) -> T | Pending[T]:
-    """Return the result of some work: at once if it fits into one event, else pending."""
+    """Return the result of some work: at once if it fits into one event, otherwise pending."""
     begun = begin(steps)
     if not isinstance(begun, Rest):
         return begun

@@ -17,6 +17,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.metadata.features import FIRST_LEVEL, features_at
 from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.headers import API_VERSIONS
 from barnabas.protocol.messages.api_versions import (
     ApiVersion,
@@ -26,41 +27,56 @@ from barnabas.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
+TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+"""Clients begin to push metrics where these are listed: they are if the broker takes metrics."""
 NAMES_FROM = 3
 MINIMUM_ZERO_FROM = 4
-"""Before it, clients fail on a feature whose lowest level is 0: it is not listed (KAFKA-17492)."""
+"""Clients of earlier versions fail on a feature whose lowest level is 0, so they do not get it
+(KAFKA-17492)."""
 
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class ApiVersionsHandler:
-    """Lists what is served; the registry says what that is."""
+    """Lists the APIs that are served; the registry passes them."""
 
     def __init__(self) -> None:
         self._keys: list[ApiVersion] = []
+        self._keys_without_telemetry: list[ApiVersion] = []
         self._peer_keys: list[ApiVersion] = []
 
     def advertise(
         self, served: Mapping[int, tuple[int, int]], peer_served: Mapping[int, tuple[int, int]]
     ) -> None:
-        """Take the lowest and the highest version of each API, for clients and for brokers."""
+        """Set the lowest and the highest version of each API, for clients and for brokers."""
         self._keys = _listed(served)
-        self._peer_keys = _listed({**served, **peer_served})
+        self._keys_without_telemetry = [
+            each for each in self._keys if each.api_key not in TELEMETRY
+        ]
+        # Brokers push no metrics to each other.
+        among_brokers = {**served, **peer_served}
+        self._peer_keys = [each for each in _listed(among_brokers) if each.api_key not in TELEMETRY]
 
     def handle(
         self, node: Node, request: ApiVersionsRequest, context: RequestContext
     ) -> ApiVersionsResponse:
-        """List what is served."""
+        """List the APIs that are served."""
         if context.version >= NAMES_FROM:
             named = (request.client_software_name, request.client_software_version)
             if not all(SOFTWARE_NAME.fullmatch(name) for name in named):
                 return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+            context.software = context.caller.remembered.software = named
         return ApiVersionsResponse(
-            api_keys=self._peer_keys if context.caller.listener.is_peer else self._keys,
+            api_keys=self._listed_for(node, context),
             supported_features=_supported(context.version),
             finalized_features_epoch=node.quorum.offset,
             finalized_features=_finalized(node.image.feature_level),
         )
+
+    def _listed_for(self, node: Node, context: RequestContext) -> list[ApiVersion]:
+        if context.caller.listener.is_peer:
+            return self._peer_keys
+        return self._keys_without_telemetry if node.client_metrics is None else self._keys
 
     def unsupported(self, *, peer: bool) -> ApiVersionsResponse:
         """Answer an unknown version: a client with the versions of this API (KIP-511).

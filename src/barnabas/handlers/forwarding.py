@@ -1,4 +1,4 @@
-"""How a broker forwards requests that only the active controller can decide.
+"""Forwards requests that only the active controller can decide.
 
 Clients may send such a request to any broker. The broker forwards the body unchanged, in an
 Envelope that names the client, and returns the controller's response under the client's correlation
@@ -12,8 +12,10 @@ then. A broker that receives a forwarded request and is not the controller refus
 way: no request is forwarded twice.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+from barnabas.handlers.admin.alter_client_quotas import answer_of
 from barnabas.handlers.admin.alter_configs import Resource
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
@@ -25,7 +27,21 @@ from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs, incremental_alter_configs
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from barnabas.protocol.messages.create_acls import (
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -35,6 +51,11 @@ from barnabas.protocol.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from barnabas.protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
 )
 from barnabas.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -70,7 +91,9 @@ def forward(node: Node, forwarded: ForwardedRequest) -> Pending[bytes]:
         return answer
     slow = header.api_key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
     timeout_ms = MEMBERSHIP_TIMEOUT_MS if slow else TIMEOUT_MS
-    asked = node.peers.forward(controller, forwarded, timeout_ms)
+    # Without its client's identity the controller would carry it out with this broker's rights.
+    needs_envelope = node.authorizer is not None
+    asked = node.peers.forward(controller, forwarded, timeout_ms, needs_envelope=needs_envelope)
     asked.when_done(
         answer.complete,
         lambda error: answer.complete_with(
@@ -93,22 +116,11 @@ def refuse(header: RequestHeader, request: Message, reason: ApiError | None = No
 
 
 def _item_by_item(request: Message, version: int) -> Message | None:
-    """Return the refusal by an API whose response has an error code for each item, and no other."""
-    refusal: Message | None = None
-    match request:
-        case CreateTopicsRequest():
-            refusal = _create_topics(request)
-        case DeleteTopicsRequest():
-            refusal = _delete_topics(request)
-        case CreatePartitionsRequest():
-            refusal = _create_partitions(request)
-        case AlterConfigsRequest():
-            refusal = _alter_configs(request)
-        case IncrementalAlterConfigsRequest():
-            refusal = _incremental(request)
-        case ElectLeadersRequest() if version == 0:
-            refusal = _elect_leaders(request)
-    return refusal
+    """Return the refusal by an API whose response has only the error codes of its items."""
+    if isinstance(request, ElectLeadersRequest) and version > 0:
+        return None
+    refuse_items = _ITEM_BY_ITEM.get(type(request))
+    return None if refuse_items is None else refuse_items(request)
 
 
 def _give_reason(message: Any, reason: ApiError) -> None:  # noqa: ANN401 - any part of an answer
@@ -179,6 +191,26 @@ def _incremental(request: IncrementalAlterConfigsRequest) -> IncrementalAlterCon
     )
 
 
+def _alter_client_quotas(request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    error = ApiError(ErrorCode.NOT_CONTROLLER, NOT_HERE)
+    return AlterClientQuotasResponse(entries=[answer_of(each, error) for each in request.entries])
+
+
+def _alter_credentials(
+    request: AlterUserScramCredentialsRequest,
+) -> AlterUserScramCredentialsResponse:
+    deleted = [item.name for item in request.deletions]
+    users = dict.fromkeys([*deleted, *(item.name for item in request.upsertions)])
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResult(
+                user=user, error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_HERE
+            )
+            for user in users
+        ]
+    )
+
+
 def _refused(resource: Resource) -> dict[str, Any]:
     return {
         "error_code": ErrorCode.NOT_CONTROLLER,
@@ -186,6 +218,24 @@ def _refused(resource: Resource) -> dict[str, Any]:
         "resource_type": resource.resource_type,
         "resource_name": resource.resource_name,
     }
+
+
+def _create_acls(request: CreateAclsRequest) -> CreateAclsResponse:
+    return CreateAclsResponse(
+        results=[
+            AclCreationResult(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_HERE)
+            for _ in request.creations
+        ]
+    )
+
+
+def _delete_acls(request: DeleteAclsRequest) -> DeleteAclsResponse:
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_HERE)
+            for _ in request.filters
+        ]
+    )
 
 
 def _elect_leaders(request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -205,3 +255,17 @@ def _elect_leaders(request: ElectLeadersRequest) -> ElectLeadersResponse:
             for topic in request.topic_partitions or []
         ]
     )
+
+
+_ITEM_BY_ITEM: dict[type[Message], Callable[[Any], Message]] = {
+    CreateTopicsRequest: _create_topics,
+    DeleteTopicsRequest: _delete_topics,
+    CreatePartitionsRequest: _create_partitions,
+    AlterConfigsRequest: _alter_configs,
+    IncrementalAlterConfigsRequest: _incremental,
+    CreateAclsRequest: _create_acls,
+    DeleteAclsRequest: _delete_acls,
+    AlterClientQuotasRequest: _alter_client_quotas,
+    AlterUserScramCredentialsRequest: _alter_credentials,
+    ElectLeadersRequest: _elect_leaders,
+}

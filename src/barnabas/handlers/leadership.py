@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from barnabas.handlers.client_endpoints import endpoint_on
+from barnabas.model.callers import Listener
 from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
 from barnabas.protocol.current_leader import Endpoint, Leader
@@ -21,12 +23,14 @@ def leader_instead(node: Node, key: str | bytes, number: int, code: ErrorCode) -
     return Leader(placed.leader, placed.leader_epoch)
 
 
-def endpoints_of(node: Node, leaders: Iterable[Leader | None]) -> list[Endpoint]:
-    """Return the addresses of leaders, as far as they are known."""
-    numbers = dict.fromkeys(leader.node_id for leader in leaders if leader is not None)
-    brokers = [node.image.brokers.get(number) for number in numbers]
-    return [
-        Endpoint(broker.node_id, broker.host, broker.port, broker.rack)
-        for broker in brokers
-        if broker is not None
-    ]
+def endpoints_of(
+    node: Node, leaders: Iterable[Leader | None], listener: Listener
+) -> list[Endpoint]:
+    """Return the addresses of leaders on a client's listener, as far as they are known."""
+    found = []
+    for number in dict.fromkeys(leader.node_id for leader in leaders if leader is not None):
+        broker = node.image.brokers.get(number)
+        endpoint = None if broker is None else endpoint_on(node, broker, listener)
+        if broker is not None and endpoint is not None:
+            found.append(Endpoint(broker.node_id, *endpoint, broker.rack))
+    return found

@@ -11,16 +11,21 @@ from functools import partial
 from barnabas.handlers.api_versions import ApiVersionsHandler
 from barnabas.handlers.cluster.envelope import EnvelopeHandler
 from barnabas.handlers.context import RequestContext
+from barnabas.handlers.rows.acl_rows import ACL_ROWS
 from barnabas.handlers.rows.admin_rows import ADMIN_ROWS
 from barnabas.handlers.rows.cluster_rows import CLUSTER_PEER_ROWS, CLUSTER_ROWS
 from barnabas.handlers.rows.group_rows import GROUP_ROWS
 from barnabas.handlers.rows.needs import CLUSTER_ACTION
 from barnabas.handlers.rows.produce_fetch_rows import PRODUCE_FETCH_ROWS
+from barnabas.handlers.rows.quota_rows import QUOTA_ROWS
 from barnabas.handlers.rows.row import Answer, Api, Row
+from barnabas.handlers.rows.security_rows import SECURITY_ROWS
+from barnabas.handlers.rows.telemetry_rows import TELEMETRY_ROWS
 from barnabas.handlers.rows.transaction_rows import TRANSACTION_PEER_ROWS, TRANSACTION_ROWS
 from barnabas.handlers.shapes import CallerShapes
+from barnabas.handlers.throttled_responses import begin
 from barnabas.model.callers import ITSELF, Caller
-from barnabas.model.errors import WireError
+from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
@@ -47,8 +52,10 @@ def dispatch(
     caller: Caller,
     now_ms: int,
     shapes: CallerShapes | None = None,
+    *,
+    was_forwarded: bool = False,
 ) -> tuple[Answer, RequestContext]:
-    """Handle one request; raise `WireError` where the connection should be closed.
+    """Handle one request; raise `WireError` if the connection should be closed.
 
     With `shapes`, the fast path learns requests of the APIs that have one.
     """
@@ -57,8 +64,13 @@ def dispatch(
     row = SERVED.get(header.api_key)
     if row is None:
         row = _peer_row(header.api_key, caller)
-    context = RequestContext(version, header.client_id, caller, now_ms)
+    context = RequestContext(version, header.client_id, caller, now_ms, api_key=header.api_key)
+    if was_forwarded:
+        context.was_forwarded = True
+    if node.quotas.limits and not caller.listener.is_peer:
+        begin(node, context)
     if not row.low <= version <= row.high:
+        context.error_code = ErrorCode.UNSUPPORTED_VERSION
         return _wrong_version(header, peer=caller.listener.is_peer), context
     return row.serve(node, frame, header, context, shapes), context
 
@@ -95,7 +107,7 @@ def _is_forwarded(api_key: int) -> bool:
 
 
 _api_versions = ApiVersionsHandler()
-_envelopes = EnvelopeHandler(dispatch, _is_forwarded)
+_envelopes = EnvelopeHandler(partial(dispatch, was_forwarded=True), _is_forwarded)
 
 SERVED: dict[int, Row] = {
     row.key: row
@@ -104,7 +116,11 @@ SERVED: dict[int, Row] = {
         *GROUP_ROWS,
         *TRANSACTION_ROWS,
         *ADMIN_ROWS,
+        *ACL_ROWS,
+        *QUOTA_ROWS,
         *CLUSTER_ROWS,
+        *SECURITY_ROWS,
+        *TELEMETRY_ROWS,
         Api(
             ApiKey.API_VERSIONS,
             0,
@@ -116,7 +132,7 @@ SERVED: dict[int, Row] = {
         ),
     )
 }
-"""What clients and other brokers may call."""
+"""The APIs that clients and other brokers may call."""
 
 PEER_SERVED: dict[int, Row] = {
     row.key: row
@@ -134,7 +150,7 @@ PEER_SERVED: dict[int, Row] = {
         ),
     )
 }
-"""What only other brokers may call."""
+"""The APIs that only other brokers may call."""
 
 FORWARDED = frozenset(row.key for row in SERVED.values() if row.is_forwarded)
 """The APIs that the active controller must decide."""

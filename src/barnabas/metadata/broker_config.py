@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from barnabas.metadata import listener_tls
 from barnabas.metadata.broker_config_table import STATIC
 from barnabas.metadata.config_definition import (
     INT_MAX,
@@ -133,6 +134,10 @@ def dynamic(name: str) -> ConfigDefinition | None:
     return None if known is None else replace(known, name=name)
 
 
+JAAS = ".sasl.jaas.config"
+"""How the names of configs end that have users with passwords in Kafka."""
+
+
 def validate_broker(name: str, value: str, *, of_all: bool) -> ConfigDefinition:
     """Return the definition of a config; raise unless clients may set it to the value.
 
@@ -144,6 +149,7 @@ def validate_broker(name: str, value: str, *, of_all: bool) -> ConfigDefinition:
         raise _refusal(
             f"Security configs can be updated only for one listener: use listener.name.NAME.{name}"
         )
+    _refuse_secret(name, value)
     known = dynamic(name)
     if known is None:
         raise unknown("broker", name, (*STATIC_NAMES, *READ_ONLY, *INHERITED, *OWN, *KEPT))
@@ -163,6 +169,22 @@ def inherited(altered: Mapping[str, str]) -> dict[str, str]:
     return {INHERITED[name].name: value for name, value in altered.items() if name in INHERITED}
 
 
+def _refuse_secret(name: str, value: str) -> None:
+    """Refuse keys and passwords: metadata is on the disks of all brokers."""
+    if name.endswith(JAAS):
+        raise _refusal(
+            f"{name} would store a secret in the cluster's metadata; it has no effect here: "
+            "`barnabas user create` makes users"
+        )
+    found = _LISTENER.fullmatch(name)
+    base = "" if found is None else found[1]
+    if base in listener_tls.INLINE and "PRIVATE KEY" in value:
+        base = listener_tls.KEY
+    if base in listener_tls.REFUSED:
+        instead = listener_tls.REFUSED[base]
+        raise _refusal(f"{name} would store a secret in the cluster's metadata; {instead}")
+
+
 def _refusal(message: str) -> ApiError:
     """Return Kafka's error for changes of broker configs, which is not INVALID_CONFIG."""
     return ApiError(ErrorCode.INVALID_REQUEST, message)
@@ -175,7 +197,8 @@ def _of_listener(name: str, base: str) -> ConfigDefinition | None:
         if not dot:
             return None
     rule = _PLAIN_RULES[DYNAMIC_TYPES.get(base, ConfigType.STRING)]
-    return ConfigDefinition(name=name, rule=rule, default="", documentation=NO_EFFECT)
+    documentation = listener_tls.DOCUMENTATION.get(base, NO_EFFECT)
+    return ConfigDefinition(name=name, rule=rule, default="", documentation=documentation)
 
 
 def _belongs_to_one(name: str) -> bool:

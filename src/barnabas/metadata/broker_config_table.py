@@ -38,20 +38,25 @@ class StaticConfig:
     """One sentence on what it does."""
 
 
-def listener(host: str, port: int) -> str:
+def listener(name: str, host: str, port: int) -> str:
     """Return an address in the form of Kafka's listeners."""
     bracketed = f"[{host}]" if ":" in host else host
-    return f"PLAINTEXT://{bracketed}:{port}"
+    return f"{name}://{bracketed}:{port}"
 
 
 def _listeners(settings: Settings) -> str:
-    return listener(settings.broker.host, settings.broker.port)
+    return ",".join(listener(each.name, each.host, each.port) for each in settings.client_listeners)
 
 
 def _advertised(settings: Settings) -> str:
-    broker = settings.broker
-    port = broker.port if broker.advertised_port is None else broker.advertised_port
-    return listener(broker.advertised_host or broker.host, port)
+    return ",".join(
+        listener(
+            each.name,
+            each.advertised_host or each.host,
+            each.port if each.advertised_port is None else each.advertised_port,
+        )
+        for each in settings.client_listeners
+    )
 
 
 def _roles(settings: Settings) -> str:
@@ -75,7 +80,19 @@ STATIC = (
         "auto.create.topics.enable",
         boolean(),
         lambda s: s.broker.auto_create_topics,
-        "Whether a topic is made when a client first asks for it.",
+        "Whether a topic is created when a client first names it.",
+    ),
+    StaticConfig(
+        "allow.everyone.if.no.acl.found",
+        boolean(),
+        lambda s: s.security.allow_everyone_if_no_acl,
+        "Whether a resource that no ACL names is open to every client.",
+    ),
+    StaticConfig(
+        "authorizer.class.name",
+        text(),
+        lambda s: "" if s.security.authorizer == "none" else s.security.authorizer,
+        "The authorizer, which decides what clients may do; empty if there is none.",
     ),
     StaticConfig("broker.id", int32(0), lambda s: s.broker.node_id, "The number of this broker."),
     StaticConfig(
@@ -88,13 +105,31 @@ STATIC = (
         "connections.max.idle.ms",
         int64(0),
         lambda s: s.performance.connection_idle_ms,
-        "A connection that is silent for this long is closed.",
+        "A connection without requests for this long is closed.",
     ),
     StaticConfig(
         "default.replication.factor",
         int32(1),
         lambda s: s.replication.default_replication_factor,
         "The replication factor of a topic that is created without one.",
+    ),
+    StaticConfig(
+        "delegation.token.expiry.check.interval.ms",
+        int64(1),
+        lambda s: s.security.delegation_token_expiry_check_ms,
+        "How often expired delegation tokens are removed.",
+    ),
+    StaticConfig(
+        "delegation.token.expiry.time.ms",
+        int64(1),
+        lambda s: s.security.delegation_token_expiry_ms,
+        "How long a delegation token can be used before it must be renewed.",
+    ),
+    StaticConfig(
+        "delegation.token.max.lifetime.ms",
+        int64(1),
+        lambda s: s.security.delegation_token_max_lifetime_ms,
+        "The maximum lifetime of a delegation token.",
     ),
     StaticConfig(
         "delete.topic.enable",
@@ -106,14 +141,14 @@ STATIC = (
         "fetch.max.bytes",
         int32(1024),
         lambda s: s.performance.max_fetch_bytes,
-        "The most that one fetch is answered with.",
+        "The largest response to a fetch.",
     ),
     StaticConfig("listeners", listing(), _listeners, "The address that the broker listens on."),
     StaticConfig(
         "log.cleaner.backoff.ms",
         int64(0),
         lambda s: s.storage.compaction_check_interval_ms,
-        "How often compacted topics are checked for work.",
+        "How often the broker looks for logs to compact.",
     ),
     StaticConfig("log.dir", text(), lambda s: s.broker.data_dir, "The folder that holds the logs."),
     StaticConfig(
@@ -123,7 +158,13 @@ STATIC = (
         "log.retention.check.interval.ms",
         int64(1),
         lambda s: s.storage.retention_check_interval_ms,
-        "How often old segments are looked for.",
+        "How often the broker looks for segments to delete.",
+    ),
+    StaticConfig(
+        "max.connection.creation.rate",
+        int32(0),
+        lambda s: s.performance.max_connection_rate,
+        "How many connections per second are accepted on average; 0 is no limit.",
     ),
     StaticConfig(
         "max.connections",
@@ -138,10 +179,16 @@ STATIC = (
         "Connections from one address beyond this are refused; 0 is no limit.",
     ),
     StaticConfig(
+        "max.connections.per.ip.overrides",
+        text(),
+        lambda s: ",".join(s.performance.max_connections_per_ip_overrides),
+        "Other limits for some addresses.",
+    ),
+    StaticConfig(
         "max.incremental.fetch.session.cache.slots",
         int32(0),
         lambda s: s.performance.fetch_session_slots,
-        "How many incremental fetch sessions are remembered.",
+        "The largest number of incremental fetch sessions.",
     ),
     StaticConfig("node.id", int32(0), lambda s: s.broker.node_id, "The number of this broker."),
     StaticConfig(
@@ -154,7 +201,13 @@ STATIC = (
         "producer.id.expiration.ms",
         int64(1),
         lambda s: s.storage.producer_id_expiration_ms,
-        "An idempotent producer that is silent for this long is forgotten.",
+        "The state of an idempotent producer expires when it sends nothing for this long.",
+    ),
+    StaticConfig(
+        "queued.max.request.bytes",
+        int64(-1),
+        lambda s: s.performance.max_buffered_bytes or -1,
+        "Half-read requests and unread responses take no more memory than this; -1 is no limit.",
     ),
     StaticConfig(
         "replica.lag.time.max.ms",
@@ -179,7 +232,7 @@ STATIC = (
         "socket.request.max.bytes",
         int32(1),
         lambda s: s.performance.max_request_bytes,
-        "A request that announces more than this closes its connection.",
+        "The connection of a larger request is closed.",
     ),
     StaticConfig(
         "socket.send.buffer.bytes",
@@ -191,7 +244,7 @@ STATIC = (
         "auto.leader.rebalance.enable",
         boolean(),
         lambda s: s.cluster.leader_imbalance_check_interval_ms > 0,
-        "Whether partitions are given back to their preferred leaders.",
+        "Whether leadership moves back to preferred leaders.",
     ),
     StaticConfig(
         "broker.heartbeat.interval.ms",
@@ -209,7 +262,7 @@ STATIC = (
         "controlled.shutdown.enable",
         boolean(),
         lambda _: True,
-        "Whether a broker that is stopped hands its partitions over first.",
+        "Whether a broker that stops moves its leaderships to other brokers first.",
     ),
     StaticConfig(
         "controller.quorum.election.timeout.ms",
@@ -221,7 +274,7 @@ STATIC = (
         "controller.quorum.fetch.timeout.ms",
         int32(1),
         lambda s: s.cluster.fetch_timeout_ms,
-        "A voter without contact to the quorum's leader for this long asks for an election.",
+        "A voter without contact to the quorum's leader for this long starts an election.",
     ),
     StaticConfig(
         "controller.quorum.voters",
@@ -233,26 +286,26 @@ STATIC = (
         "group.consumer.assignors",
         listing(),
         lambda _: "uniform,range",
-        "How `consumer` groups can share out partitions.",
+        "The assignors of `consumer` groups.",
     ),
     StaticConfig(
         "group.consumer.heartbeat.interval.ms",
         int32(1),
         lambda s: s.groups.consumer_heartbeat_interval_ms,
-        "How often members of `consumer` groups report.",
+        "How often members of `consumer` groups send heartbeats.",
     ),
     StaticConfig(
         "group.consumer.max.size",
         int32(1),
         lambda s: s.groups.max_size,
-        "The most members that a `consumer` group takes.",
+        "The largest number of members of a `consumer` group.",
     ),
     *(
         StaticConfig(
             f"group.consumer.{name}session.timeout.ms",
             int32(1),
             lambda s: s.groups.consumer_session_timeout_ms,
-            "The silence after which a member of a `consumer` group is taken for dead.",
+            "The session timeout of members of `consumer` groups.",
         )
         for name in ("", "min.", "max.")
     ),
@@ -272,25 +325,25 @@ STATIC = (
         "group.max.session.timeout.ms",
         int32(1),
         lambda s: s.groups.max_session_timeout_ms,
-        "The longest session timeout that a member of a classic group may ask for.",
+        "The longest session timeout that a member of a classic group may request.",
     ),
     StaticConfig(
         "group.max.size",
         int32(1),
         lambda s: s.groups.max_size,
-        "The most members that a classic group takes.",
+        "The largest number of members of a classic group.",
     ),
     StaticConfig(
         "group.min.session.timeout.ms",
         int32(1),
         lambda s: s.groups.min_session_timeout_ms,
-        "The shortest session timeout that a member of a classic group may ask for.",
+        "The shortest session timeout that a member of a classic group may request.",
     ),
     StaticConfig(
         "leader.imbalance.check.interval.seconds",
         int64(1),
         lambda s: s.cluster.leader_imbalance_check_interval_ms // SECOND_MS,
-        "How often partitions are given back to their preferred leaders.",
+        "How often leadership moves back to preferred leaders.",
     ),
     StaticConfig(
         "log.cleaner.enable", boolean(), lambda _: True, "Whether compacted topics are compacted."
@@ -317,7 +370,7 @@ STATIC = (
         "metadata.log.dir",
         text(),
         lambda s: s.broker.data_dir,
-        "The folder that holds the metadata log.",
+        "The folder of the metadata log.",
     ),
     StaticConfig(
         "num.replica.fetchers",
@@ -335,7 +388,7 @@ STATIC = (
         "offsets.retention.check.interval.ms",
         int64(1),
         lambda s: s.groups.offsets_retention_check_ms,
-        "How often committed offsets that are too old are looked for.",
+        "How often the broker looks for expired offsets.",
     ),
     StaticConfig(
         "offsets.retention.minutes",
@@ -353,7 +406,7 @@ STATIC = (
         "offsets.topic.replication.factor",
         int16(1),
         lambda s: s.replication.internal_replication_factor,
-        "The replicas of __consumer_offsets, or as many as there are brokers when it is made.",
+        "The replicas of __consumer_offsets, or as many as there are brokers when it is created.",
     ),
     StaticConfig(
         "process.roles", listing(), _roles, "Whether this node serves clients, and votes."
@@ -374,19 +427,25 @@ STATIC = (
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         int32(1),
         lambda s: s.transactions.abort_check_interval_ms,
-        "How often transactions that took too long are looked for.",
+        "How often the broker looks for transactions that exceed their timeout.",
+    ),
+    StaticConfig(
+        "super.users",
+        text(),
+        lambda s: ";".join(s.security.super_users),
+        "The principals that may do everything.",
     ),
     StaticConfig(
         "transaction.max.timeout.ms",
         int32(1),
         lambda s: s.transactions.max_timeout_ms,
-        "The longest timeout that a transactional producer may ask for.",
+        "The longest timeout that a transactional producer may request.",
     ),
     StaticConfig(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         int32(1),
         lambda s: s.transactions.id_expiration_check_ms,
-        "How often transactional ids that are not used any more are looked for.",
+        "How often the broker looks for expired transactional ids.",
     ),
     StaticConfig(
         "transaction.state.log.num.partitions",
@@ -398,12 +457,12 @@ STATIC = (
         "transaction.state.log.replication.factor",
         int16(1),
         lambda s: s.replication.internal_replication_factor,
-        "The replicas of __transaction_state, or as many as there are brokers when it is made.",
+        "The replicas of __transaction_state, or as many as there are brokers when it is created.",
     ),
     StaticConfig(
         "transactional.id.expiration.ms",
         int32(1),
         lambda s: s.transactions.id_expiration_ms,
-        "How long a transactional id that is not used is remembered.",
+        "How long an unused transactional id is kept.",
     ),
 )

@@ -5,8 +5,9 @@ the new level (`barnabas cluster upgrade`), every broker writes only what the ol
 read, so that each one can still be rolled back.
 
     level 1   release 0.1.0; no record says so
-    level 2   `FeatureLevelChanged`, `ReplicationFactorChanged`, and
-              `TopicCreated.replication_factor`
+    level 2   `FeatureLevelChanged`, `ReplicationFactorChanged`,
+              `TopicCreated.replication_factor`, `BrokerRegistered.endpoints`, the records of
+              `security_records.py`, and `ConfigChanged` of client metrics
 
 Clients see the level as Kafka's feature `barnabas.version`, beside `transaction.version`, which
 every release so far has at 2.
@@ -22,6 +23,11 @@ FIRST_LEVEL = 1
 LATEST_LEVEL = 2
 WANTED_FACTOR_LEVEL = 2
 """From this level on a topic records its wanted replication factor."""
+SECURITY_LEVEL = 2
+"""From this level on metadata has further listeners, and the records of security."""
+
+CLIENT_METRICS_LEVEL = 2
+"""From this level on metadata has subscriptions to the metrics of clients."""
 
 TRANSACTION_FEATURE = "transaction.version"
 TRANSACTION_LEVEL = 2

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from barnabas.metadata.client_metrics_config import KIND as CLIENT_METRICS
 from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.metadata.metadata_records import (
     BrokerChanged,
@@ -27,6 +28,9 @@ from barnabas.metadata.metadata_records import (
     TopicCreated,
     TopicDeleted,
 )
+from barnabas.metadata.security_image import SECURITY_KINDS, SecurityImage
+from barnabas.metadata.security_records import SecurityRecord
+from barnabas.model.callers import CLIENT_LISTENER
 from barnabas.model.ids import TopicId
 
 TOPIC = "topic"
@@ -56,6 +60,16 @@ class BrokerImage:
     stopping: bool = False
     directory: str = ""
     let_in_epoch: int = -1
+    endpoints: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def endpoint(self, listener: str) -> tuple[str, int] | None:
+        """Return where clients of a listener connect to; None if the broker has no such listener.
+
+        A broker that registered no names has one listener, with the name that it always had.
+        """
+        if self.endpoints:
+            return self.endpoints.get(listener)
+        return (self.host, self.port) if listener == CLIENT_LISTENER.name else None
 
     @property
     def is_active(self) -> bool:
@@ -117,6 +131,10 @@ class Image:
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
     feature_level: int = FIRST_LEVEL
+    client_metrics: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The configs of subscriptions to clients' metrics, by name."""
+    security: SecurityImage = field(default_factory=SecurityImage)
+    """Credentials, ACLs, roles and quotas."""
     _owner: object = field(default_factory=object, compare=False, repr=False)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
@@ -149,6 +167,8 @@ class Image:
             {name: dict(configs) for name, configs in self.broker_configs.items()},
             self.next_producer_id,
             self.feature_level,
+            {name: dict(configs) for name, configs in self.client_metrics.items()},
+            self.security,
         )
 
     def snapshot(self) -> Iterator[MetadataRecord]:
@@ -175,6 +195,9 @@ class Image:
                     yield changed(topic.topic_id, number, partition)
         for name, configs in self.broker_configs.items():
             yield ConfigChanged(kind=BROKER, name=name, changes=dict(configs))
+        for name, configs in self.client_metrics.items():
+            yield ConfigChanged(kind=CLIENT_METRICS, name=name, changes=dict(configs))
+        yield from self.security.snapshot()
 
     def _topic(self, topic_id: str) -> TopicImage:
         return self.topics[self.names[TopicId(bytes.fromhex(topic_id))]]
@@ -241,6 +264,7 @@ class Image:
             record.rack,
             directory=record.directory,
             let_in_epoch=record.let_in_epoch,
+            endpoints={name: (host, port) for name, (host, port) in record.endpoints.items()},
         )
 
     def _change_broker(self, record: BrokerChanged) -> None:
@@ -284,9 +308,16 @@ class Image:
     def _reserve_ids(self, record: ProducerIdsReserved) -> None:
         self.next_producer_id = record.next_producer_id
 
+    def _secure(self, record: SecurityRecord) -> None:
+        if self.security.owner is not self._owner:
+            self.security = self.security.copy(self._owner)
+        self.security.replay(record)
+
     def _configure(self, record: ConfigChanged) -> None:
         if record.kind == TOPIC:
             target = self._own(self.topics[record.name]).config
+        elif record.kind == CLIENT_METRICS:
+            target = self.client_metrics.setdefault(record.name, {})
         else:
             target = self.broker_configs.setdefault(record.name, {})
         for name, value in record.changes.items():
@@ -294,6 +325,8 @@ class Image:
                 target.pop(name, None)
             else:
                 target[name] = value
+        if record.kind == CLIENT_METRICS and not target:
+            del self.client_metrics[record.name]
 
 
 _REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {
@@ -311,6 +344,7 @@ _REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {
     TopicDeleted: Image._delete,
     ConfigChanged: Image._configure,
     ProducerIdsReserved: Image._reserve_ids,
+    **dict.fromkeys(SECURITY_KINDS, Image._secure),
 }
 
 
@@ -349,6 +383,7 @@ def _registration(broker: BrokerImage) -> Iterator[MetadataRecord]:
         rack=broker.rack,
         directory=broker.directory,
         let_in_epoch=broker.let_in_epoch,
+        endpoints=broker.endpoints,
     )
     yield BrokerChanged(
         node_id=broker.node_id,

@@ -9,6 +9,18 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.metadata.security_records import (
+    AclAdded,
+    AclRemoved,
+    ClientQuotaChanged,
+    ClusterSecretChanged,
+    DelegationTokenChanged,
+    DelegationTokenRemoved,
+    RoleChanged,
+    ScramCredentialChanged,
+    ScramCredentialRemoved,
+    SecurityRecord,
+)
 from barnabas.model.errors import StorageError
 
 
@@ -72,7 +84,8 @@ class TopicDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChanged:
-    """Configs of a topic or a broker were set, or, if None, reset to their default."""
+    """Configs of a topic, a broker or a subscription to clients' metrics were set or, if None,
+    reset to their default."""
 
     kind: str
     name: str
@@ -104,6 +117,9 @@ class BrokerRegistered:
     """The id of its data folder: another one means that the broker lost its disk."""
     let_in_epoch: int = -1
     """The last epoch in which the broker was unfenced; only unfenced ones acknowledge records."""
+    endpoints: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Host and port of each listener for clients, by its name. Empty for a broker that has only
+    the one called PLAINTEXT, which is `host` and `port`; these are those of the first one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +184,7 @@ MetadataRecord = (
     | TopicDeleted
     | ConfigChanged
     | ProducerIdsReserved
+    | SecurityRecord
 )
 
 KINDS: dict[str, type[MetadataRecord]] = {
@@ -187,10 +204,19 @@ KINDS: dict[str, type[MetadataRecord]] = {
         TopicDeleted,
         ConfigChanged,
         ProducerIdsReserved,
+        ScramCredentialChanged,
+        ScramCredentialRemoved,
+        AclAdded,
+        AclRemoved,
+        RoleChanged,
+        ClientQuotaChanged,
+        ClusterSecretChanged,
+        DelegationTokenChanged,
+        DelegationTokenRemoved,
     )
 }
 
-ADDED_LATER = {"replication_factor": 0}
+ADDED_LATER: dict[str, object] = {"replication_factor": 0, "endpoints": {}}
 """Fields that level 1 does not know; a record omits a field that has this value."""
 
 

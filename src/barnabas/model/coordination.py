@@ -43,6 +43,8 @@ class Caller(NamedTuple):
     version: int
     now_ms: int
     """The wall clock."""
+    describes: Callable[[str], bool] | None = None
+    """Tells whether the client may describe a topic; None if it may describe all."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Durations as people write them: 500ms, 90s, 1h30m, 1.5h, 7d; Kafka's tools write PT1H30M.
 
 Settings, the command line and Spark's options all read them here. Units go from weeks down to
-milliseconds, each once. Computed in whole numbers: a float would round what is above 2**53.
+milliseconds, each once. Integers are used, since a float would round values above 2**53.
 """
 
 import re
@@ -21,7 +21,7 @@ _ISO = re.compile(r"p(?=.)((?:\d+[wd])*)(?:t(?=.)(.+))?", re.ASCII)
 
 
 def parse_duration_ms(text: str) -> int:
-    """Return a number of milliseconds; raise ValueError where the text is no duration."""
+    """Return a number of milliseconds; raise ValueError if the text is not a duration."""
     plain = text.strip().lower()
     iso = _ISO.fullmatch(plain)
     if iso is not None:

@@ -1,12 +1,13 @@
-"""Whether a transaction ended while a producer waited to write in it.
+"""Detects that a transaction ended while one of its batches waited to be written.
 
-A producer that has to be admitted first may find, once it is, that its transaction is over by
-then: the coordinator's word and the marker go different ways. What it wrote after the marker would
-belong to a transaction that no client ends (KIP-890, which calls the watch a verification guard).
+A batch may wait until the coordinator admits it. The coordinator's answer and the marker that ends
+the transaction take different routes, so the marker may arrive first. A batch written after the
+marker would belong to a transaction that no client ends (KIP-890 calls this watch a verification
+guard).
 
-The marker of the transaction before it is no such end. It comes where a producer was quick: its
-next batch arrives while the markers of its last transaction are on their way. Epochs tell the two
-apart, since the next transaction has a larger one, or waits for all markers before it begins.
+The marker of the producer's previous transaction does not count. A fast producer sends its next
+batch while the markers of its last transaction are still on their way. Epochs distinguish the two:
+the next transaction has a larger epoch, or it waits for all markers before it begins.
 """
 
 from collections.abc import Hashable
@@ -16,7 +17,7 @@ W = TypeVar("W", bound=Hashable)
 
 
 class Watch(Generic[W]):
-    """An eye on one writer's transaction."""
+    """Watches one producer's transaction in one partition."""
 
     __slots__ = ("ended", "epoch", "writer")
 
@@ -33,13 +34,13 @@ class Endings(Generic[W]):
         self._watches: dict[W, list[Watch[W]]] = {}
 
     def watch(self, writer: W, epoch: int) -> Watch[W]:
-        """Begin to look out for the end of a writer's transaction in an epoch."""
+        """Start to watch for the end of a producer's transaction in an epoch."""
         watch = Watch(writer, epoch)
         self._watches.setdefault(writer, []).append(watch)
         return watch
 
     def release(self, watch: Watch[W]) -> None:
-        """Look out no longer."""
+        """Stop watching."""
         watches = self._watches.get(watch.writer, [])
         if watch in watches:
             watches.remove(watch)
@@ -47,7 +48,7 @@ class Endings(Generic[W]):
             self._watches.pop(watch.writer, None)
 
     def ended(self, writer: W, last_epoch: int) -> None:
-        """Tell who waits to write in a transaction of this epoch, or an earlier one: it is over."""
+        """Mark the waiting batches of this epoch and earlier ones: their transaction has ended."""
         for watch in list(self._watches.get(writer, ())):
             if watch.epoch <= last_epoch:
                 watch.ended = True

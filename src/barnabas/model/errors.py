@@ -1,12 +1,12 @@
 """The errors of a broker, and what each means for the client or the operator.
 
-ApiError      becomes an error code in the answer; the connection lives on
+ApiError      becomes an error code in the answer; the connection stays open
 WireError     the peer broke the protocol; its connection is closed
 StorageError  the partition cannot be trusted or written; it is fenced
 ConfigError   the operator must change something; the message says what
 PeerLostError another broker did not answer; whether it did what it was asked is not known
 
-SyncFailedError and TooOldError stand apart: they stop the whole broker.
+SyncFailedError and TooOldError are different: they stop the whole broker.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes, those that a broker here can answer."""
+    """Those of Kafka's error codes that Barnabas answers with."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -43,6 +43,9 @@ class ErrorCode(IntEnum):
     INVALID_SESSION_TIMEOUT = 26
     REBALANCE_IN_PROGRESS = 27
     INVALID_COMMIT_OFFSET_SIZE = 28
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_SASL_MECHANISM = 33
     ILLEGAL_SASL_STATE = 34
@@ -65,15 +68,25 @@ class ErrorCode(IntEnum):
     CONCURRENT_TRANSACTIONS = 51
     TRANSACTION_COORDINATOR_FENCED = 52
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     LOG_DIR_NOT_FOUND = 57
+    SASL_AUTHENTICATION_FAILED = 58
     UNKNOWN_PRODUCER_ID = 59
     REASSIGNMENT_IN_PROGRESS = 60
+    DELEGATION_TOKEN_AUTH_DISABLED = 61
+    DELEGATION_TOKEN_NOT_FOUND = 62
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
+    DELEGATION_TOKEN_EXPIRED = 66
+    INVALID_PRINCIPAL_TYPE = 67
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
+    LISTENER_NOT_FOUND = 72
     TOPIC_DELETION_DISABLED = 73
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
@@ -92,6 +105,9 @@ class ErrorCode(IntEnum):
     UNSTABLE_OFFSET_COMMIT = 88
     THROTTLING_QUOTA_EXCEEDED = 89
     PRODUCER_FENCED = 90
+    RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+    UNACCEPTABLE_CREDENTIAL = 93
     INVALID_UPDATE_VERSION = 95
     FEATURE_UPDATE_FAILED = 96
     PRINCIPAL_DESERIALIZATION_FAILURE = 97
@@ -112,6 +128,8 @@ class ErrorCode(IntEnum):
     STALE_MEMBER_EPOCH = 113
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
+    UNKNOWN_SUBSCRIPTION_ID = 117
+    TELEMETRY_TOO_LARGE = 118
     INVALID_REGISTRATION = 119
     TRANSACTION_ABORTABLE = 120
     INVALID_VOTER_KEY = 125
@@ -161,7 +179,7 @@ class CorruptBatchError(StorageError):
 
 
 class TooLargeError(CorruptBatchError):
-    """The records of a batch take more bytes, once they are unpacked, than may be opened."""
+    """The records of a batch take more bytes uncompressed than the broker may decompress."""
 
 
 class ConfigError(BrokerError):
@@ -173,15 +191,15 @@ class PeerLostError(BrokerError):
 
 
 class TooOldError(BaseException):
-    """This release does not know the feature level that its cluster is at, so it must not go on.
+    """This release does not know the feature level of its cluster, so the broker must stop.
 
-    It is no `Exception`, for the same reason as `SyncFailedError`.
+    It is not an `Exception`, for the same reason as `SyncFailedError`.
     """
 
 
 class SyncFailedError(BaseException):
-    """A sync failed: what it should have made safe may be gone, so the process must stop.
+    """A sync failed, so data may be lost that clients think is durable: the process must stop.
 
-    It is no `Exception`, lest someone who looks after one request, one partition or one file
-    takes it for a mishap of theirs and goes on.
+    It is not an `Exception`, so that code which handles the failures of one request, partition or
+    file does not catch it and continue.
     """

@@ -43,7 +43,7 @@ class PatternError(ValueError):
 
 
 class NamePattern:
-    """A compiled expression; raises `PatternError` where the expression is refused."""
+    """A compiled expression; raises `PatternError` if the expression is refused."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LENGTH_MAX:

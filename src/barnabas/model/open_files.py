@@ -1,12 +1,13 @@
-"""Which files of logs are open, and which of them are closed when others need the room.
+"""Which files of logs are open, and which of them are closed to make room for others.
 
-A process may have so many files and connections open, and logs may have more segments than that.
+The operating system limits the open files and connections of a process, and logs may have more
+segments than that.
 The segment that a log appends to stays open. Sealed segments and the memory maps of indexes are
 opened when they are read, and the least recently used are closed again. A file whose bytes are on
 their way to a client, or that waits for its sync, is closed once that is done: the
 reader or the sync holds it.
 
-Connections draw on the same limit, so each of them leaves room for one file less.
+Connections count towards the same limit, so each of them leaves room for one file less.
 """
 
 from collections.abc import Sized
@@ -15,22 +16,22 @@ from weakref import ReferenceType, ref
 
 UNLIMITED = 1 << 62
 FILES_TO_READ = 16
-"""Files that logs need at least beside one for each partition, to read what is sealed."""
+"""Logs need at least this many files besides one for each partition, to read sealed segments."""
 TIDY_FROM = 1024
 
 
 class Holder(Protocol):
-    """What keeps a file open that it could open again."""
+    """Keeps a file open that it could open again."""
 
     def close_file(self) -> None:
-        """Close the file, as far as this holder is concerned."""
+        """Release the file; it is closed once no other holder uses it."""
 
 
 class OpenFiles:
-    """All files that a disk has open, and the holders that can do without theirs.
+    """All files that a disk has open, and the holders that can release theirs.
 
-    Used on the event loop alone, but for `opened` and `closed`, which the threads that sync call
-    too: to add to a set and to take from it are single steps of the interpreter.
+    Only the event loop uses it, except `opened` and `closed`, which the syncing threads call too:
+    adding to a set and removing from it are atomic in the interpreter.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class OpenFiles:
         self._tidy_at = TIDY_FROM
 
     def share(self, pool: int, others: Sized = ()) -> None:
-        """Have so many open at most, together with what else draws on the same limit."""
+        """Set how many descriptors may be open, together with all else that uses the same limit."""
         self._pool, self._others = pool, others
 
     @property
@@ -53,7 +54,7 @@ class OpenFiles:
 
     @property
     def count(self) -> int:
-        """How many are."""
+        """How many files are open."""
         return len(self._open)
 
     def opened(self, key: int) -> None:
@@ -61,11 +62,11 @@ class OpenFiles:
         self._open.add(key)
 
     def closed(self, key: int) -> None:
-        """Count it no more. To be called before the system can give its number to another."""
+        """Stop counting a file. Call this before the system can reuse its number."""
         self._open.discard(key)
 
     def hold(self, holder: Holder) -> None:
-        """Remember that a holder has just opened or used a file that it can do without."""
+        """Remember that a holder has just opened or used a file that it can release."""
         key = ref(holder)
         if key is self._newest:  # one read uses its file several times
             return
@@ -82,7 +83,7 @@ class OpenFiles:
         self._newest = None
 
     def make_room(self) -> bool:
-        """Close what was not used for longest, until one more may be open; tell whether it may."""
+        """Close the least recently used files until one more may be open; tell whether it may."""
         while len(self._open) >= self.limit and self._held:
             least_used = next(iter(self._held))
             del self._held[least_used]

@@ -82,7 +82,7 @@ class Pending(Generic[T]):
             on_failure(error)
 
     def or_refused(self, refused: Callable[[ErrorCode], T]) -> "Pending[T]":
-        """Turn an `ApiError` into a result when it comes instead of one; return this."""
+        """Replace a failure with an `ApiError` by a result; return this."""
         error = self._error
         if isinstance(error, ApiError):
             self._result, self._error = refused(error.code), None

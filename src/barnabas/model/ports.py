@@ -1,7 +1,7 @@
-"""The holes through which the core reaches the world: files and nothing else.
+"""The interfaces through which the core reaches files.
 
-Storage speaks to `Disk` and `File` alone. `server/disk.py` fills them with the operating system's
-calls; `tests/support/disks/memory_disk.py` with memory that can forget what was not synced.
+Storage uses only `Disk` and `File`. `server/files/disk.py` implements them with the calls of the
+operating system, `tests/support/disks/memory_disk.py` with memory that can lose unsynced data.
 Errors are `OSError` throughout, as the operating system words them.
 """
 
@@ -15,7 +15,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """One open file that is only ever appended to, cut at its end, or read by position."""
+    """One open file that is only appended to, truncated, or read by position."""
 
     path: str
 
@@ -29,7 +29,7 @@ class File(Protocol):
         """Return the length of the file."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file to a length."""
+        """Truncate the file to a length."""
 
     def sync(self) -> None:
         """Return once every byte appended so far would survive a power cut."""
@@ -41,7 +41,7 @@ class File(Protocol):
         """Return when the file was last written to, in milliseconds of wall time."""
 
     def set_modified_ms(self, modified_ms: int) -> None:
-        """Let the file count as last written to at a time."""
+        """Set the time at which the file was last written to."""
 
     def close(self) -> None:
         """Give the file back to the operating system."""
@@ -51,7 +51,7 @@ class Disk(Protocol):
     """A tree of folders and files, addressed by strings with `/` between names."""
 
     open_files: OpenFiles
-    """What is open of it, and how much may be."""
+    """The files that are open, and how many may be."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open a file for reading and appending."""
@@ -72,7 +72,7 @@ class Disk(Protocol):
         """Return the sorted names of the files in a folder, without those of folders."""
 
     def list(self, path: str) -> list[str]:
-        """Return the sorted names in a folder; none where there is no such folder."""
+        """Return the sorted names in a folder; none if there is no such folder."""
 
     def exists(self, path: str) -> bool:
         """Tell whether there is a file or folder of this name."""
@@ -81,13 +81,13 @@ class Disk(Protocol):
         """Return the length of a file by its name."""
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and its parents; nothing happens where it exists."""
+        """Create a folder and its parents; nothing happens if it exists."""
 
     def rename(self, source: str, target: str) -> None:
         """Move a file or folder over the target."""
 
     def remove(self, path: str) -> None:
-        """Delete a file; nothing happens where there is none."""
+        """Delete a file; nothing happens if there is none."""
 
     def remove_tree(self, path: str) -> None:
         """Delete a folder with everything in it."""
@@ -98,19 +98,19 @@ class Disk(Protocol):
     def sync_file(self, path: str) -> None:
         """Return once a small file would survive a power cut, by its name.
 
-        Raises `SyncFailedError` where the sync fails, and `OSError` where none was tried.
+        Raises `SyncFailedError` if the sync fails, and `OSError` if none was tried.
         """
 
     def sync_folder(self, path: str) -> None:
         """Return once the names in a folder would survive a power cut.
 
-        Raises `SyncFailedError` where the sync fails, and `OSError` where none was tried.
+        Raises `SyncFailedError` if the sync fails, and `OSError` if none was tried.
         """
 
     def sync_all(self) -> None:
         """Return once everything written so far would survive a power cut, names included.
 
-        Slow, and it need not report failures: for what can be checked or made anew.
+        This is slow and need not report failures. Use it for data that can be checked or rebuilt.
         """
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from barnabas.model.ids import NodeId
+from barnabas.model.security_settings import ListenerSettings, SecuritySettings, TlsFiles
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -37,7 +38,8 @@ class BrokerSettings:
     """The id of this broker, unique within the cluster."""
 
     host: str = "127.0.0.1"
-    """The address to listen on; 0.0.0.0 listens on all. Then set advertised_host as well."""
+    """The address to listen on; 0.0.0.0 listens on all. Clients are then told to connect to the
+    name of this machine, unless advertised_host is set."""
 
     port: int = 9092
     """The port to listen on; 0 takes any free port."""
@@ -88,6 +90,24 @@ class ClusterSettings:
     advertised_host: str | None = None
     """The host that other brokers connect to, if it differs from `host`."""
 
+    tls_certificate: str | None = None
+    """A PEM file with the certificate that this broker shows to other brokers. If it is set,
+    brokers talk to each other over TLS, and each verifies the certificate of the other."""
+
+    tls_key: str | None = None
+    """A PEM file with the private key of tls_certificate; without a password."""
+
+    tls_authorities: str | None = None
+    """A PEM file with the authorities that sign the certificates of brokers."""
+
+    tls_peer_names: tuple[str, ...] = ()
+    """Names that the certificate of a connecting broker may have. It must have one of these, the
+    host of a voter or of a registered broker, or the address that it connects from."""
+
+    allow_plaintext_peers: bool = False
+    """Whether other brokers may connect without TLS over a network. Any process that reaches that
+    port can then do everything. Without it, and without tls_certificate, host must be loopback."""
+
     voters: tuple[str, ...] = ()
     """The nodes of the metadata quorum, as id@host:port of their listeners for brokers. Give every
     node of the cluster the same list. Without voters this broker is a cluster of one."""
@@ -110,6 +130,19 @@ class ClusterSettings:
 
     leader_imbalance_check_interval_ms: int = 5 * MINUTE_MS
     """How often leadership moves back to preferred leaders; 0 means never."""
+
+    @property
+    def tls_files(self) -> TlsFiles | None:
+        """The files for TLS between brokers; None if they talk without it."""
+        if self.tls_certificate is None or self.tls_authorities is None:
+            return None
+        return TlsFiles(
+            certificate=self.tls_certificate,
+            key=self.tls_key or self.tls_certificate,
+            authorities=self.tls_authorities,
+            client_authentication="required",
+            label="other brokers",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +219,12 @@ class PerformanceSettings:
     max_connections_per_ip: int = 0
     """Connections from one address beyond this number are refused; 0 means no limit."""
 
+    max_connections_per_ip_overrides: tuple[str, ...] = ()
+    """Other limits for some addresses, such as 10.0.0.1:100."""
+
+    max_connection_rate: int = 0
+    """New connections per second that are accepted on average; 0 means no limit."""
+
     socket_send_buffer_bytes: int = 0
     """The send buffer of a socket; 0 lets the operating system choose."""
 
@@ -197,6 +236,11 @@ class PerformanceSettings:
 
     max_request_bytes: int = 100 * MIB
     """The connection of a larger request is closed; the request is not read."""
+
+    max_buffered_bytes: int = GIB
+    """Half-read requests, unread responses and TLS connections of all clients take no more memory
+    than this: beyond it no further request is read until another is done, and no further TLS
+    connection begins. A TLS connection counts as 40 KB. 0 means no limit."""
 
     connection_idle_ms: int = 10 * MINUTE_MS
     """A connection without requests for this long is closed."""
@@ -218,10 +262,12 @@ class PerformanceSettings:
     """Fetches of at least this size use sendfile, from the page cache to the socket."""
 
     producer_quota_bytes_per_second: int = 0
-    """Bytes per second that one client id may produce before it is throttled; 0 means no limit."""
+    """Bytes per second that one client id may produce before it is throttled; 0 means no limit.
+    Quotas that are set with `barnabas quota` take precedence."""
 
     consumer_quota_bytes_per_second: int = 0
-    """Bytes per second that one client id may fetch before it is throttled; 0 means no limit."""
+    """Bytes per second that one client id may fetch before it is throttled; 0 means no limit.
+    Quotas that are set with `barnabas quota` take precedence."""
 
     batch_bytes: int = 16 * KIB
     """Start the fsync as soon as this many bytes are waiting, even before linger_time is over."""
@@ -335,6 +381,35 @@ class TransactionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservabilitySettings:
+    """What the broker tells operators about itself and its clients."""
+
+    http_listen: str | None = None
+    """HOST:PORT of the HTTP listener with metrics and health, such as 127.0.0.1:9644; port 0 takes
+    any free port. It has no password and no TLS: keep it on a private network. Without it the
+    broker counts nothing."""
+
+    slow_request_ms: int = 500
+    """A request that takes longer is logged and listed at /debug/slow; 0 logs none. The time that a
+    Fetch, JoinGroup or SyncGroup asked to wait does not count. It needs http_listen."""
+
+    slow_request_times: tuple[str, ...] = ()
+    """Other limits for some APIs, such as CreateTopics:5s."""
+
+    partition_series_max: int = 2_000
+    """With more partitions than this on a broker, /metrics has sums by topic, and the series of
+    partitions are on /metrics/partitions only."""
+
+    log_lines_max: int = 100
+    """Lines of the same event that are logged within ten seconds; the next line says how many were
+    left out. 0 means no limit."""
+
+    client_metrics: bool = False
+    """Whether clients may push their metrics (KIP-714), which go to the topic __client_metrics.
+    Clients begin to ask for subscriptions as soon as it is on. Set it on all brokers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
     """A topic that is created at the start if it does not exist."""
 
@@ -376,5 +451,37 @@ class Settings:
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     """How long transactions may take."""
 
+    security: SecuritySettings = field(default_factory=SecuritySettings)
+    """Which clients may connect, and what they may do."""
+
+    observability: ObservabilitySettings = field(default_factory=ObservabilitySettings)
+    """What the broker tells operators about itself and its clients."""
+
+    listeners: tuple[ListenerSettings, ...] = ()
+    """The addresses on which the broker accepts clients. If empty, the broker has one listener
+    without encryption, PLAINTEXT, at `broker.host` and `broker.port`."""
+
     topics: tuple[TopicSettings, ...] = ()
     """Topics that are created at the start if they do not exist."""
+
+    @property
+    def client_listeners(self) -> tuple[ListenerSettings, ...]:
+        """The listeners for clients: those of the section, or the one of `broker`."""
+        if self.listeners:
+            return self.listeners
+        broker = self.broker
+        return (
+            ListenerSettings(
+                name="PLAINTEXT",
+                host=broker.host,
+                port=broker.port,
+                advertised_host=broker.advertised_host,
+                advertised_port=broker.advertised_port,
+            ),
+        )
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether clients authenticate, use TLS, or need rights."""
+        guarded = any(each.protocol != "PLAINTEXT" for each in self.listeners)
+        return guarded or self.security.authorizer != "none"

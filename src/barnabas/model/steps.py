@@ -1,9 +1,9 @@
-"""Work that is done a little at a time, so that no event of the loop takes long.
+"""Work that is done in steps, so that no event of the loop takes long.
 
-Steps are a generator. Where it yields None, the event has lasted long enough, and the generator is
-resumed in a later one. Where it yields a call, that call takes long in one piece and needs nothing
-but what it was given (unpacking a batch, for example): it is made on another thread, and the
-generator is resumed with its result or its exception. Between two steps anything may have changed.
+Steps are a generator. If it yields None, the event has lasted long enough, and the generator is
+resumed in a later one. If it yields a call, that call takes long and uses only its arguments
+(decompressing a batch, for example): it is made on another thread, and the generator is resumed
+with its result or its exception. Between two steps anything may have changed.
 """
 
 from collections.abc import Callable, Generator
@@ -29,7 +29,7 @@ class Work:
         self._left = EVENT_UNITS
 
     def spend(self, units: int) -> bool:
-        """Count some work; tell whether the event has lasted long enough, and a new one begins."""
+        """Count some work; tell whether the event has lasted long enough and a new one begins."""
         self._left -= units
         if self._left > 0:
             return False
@@ -45,7 +45,7 @@ class Rest(NamedTuple, Generic[T]):
 
 
 def begin(steps: Steps[T]) -> T | Rest[T]:
-    """Make the first step in this event; return the result where that was all."""
+    """Make the first step in this event; return the result if that was all."""
     try:
         return Rest(steps, next(steps))
     except StopIteration as end:
@@ -65,7 +65,7 @@ def resume(steps: Steps[T], call: Call | None) -> Call | None:
 
 
 def finish(steps: Steps[T], call: Call | None = None) -> T:
-    """Do everything here and now."""
+    """Run all steps now."""
     try:
         while True:
             call = resume(steps, call)
@@ -88,5 +88,5 @@ def for_answer(rest: Rest[T], pending: Pending[T]) -> Steps[None]:
             call = steps.send(sent) if failure is None else steps.throw(failure)
         except StopIteration as end:
             pending.complete(end.value)
-        except Exception as error:  # noqa: BLE001 - the client is told
+        except Exception as error:  # noqa: BLE001 - the answer fails with it
             pending.fail(error)

@@ -41,7 +41,7 @@ class Timers:
         self.now_ms = 0
         self.wall_ms = 0
         self.have_changed = True
-        """Whether `next_ms` may be another than when the driver last took it, and reset this."""
+        """Whether `next_ms` may have changed since the driver read it; the driver resets this."""
         self._heap: list[Timer] = []
         self._cancelled = 0
 

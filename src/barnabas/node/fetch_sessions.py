@@ -1,8 +1,8 @@
 """Fetch sessions (KIP-227): a consumer names its partitions once, then only what changed.
 
-A session keeps, beside what the consumer wants, the partitions that may have something for it. A
-partition that moves notifies the sessions that follow it, so the cost of a fetch depends on what
-changed, not on how much is followed: one look at each partition on the list of suspects.
+Besides the consumer's partitions, a session keeps a list of suspects: partitions that may have
+something for the consumer. A partition that moves notifies the sessions that follow it. A fetch
+looks at the suspects only, so its cost depends on what changed, not on how much is followed.
 
 Sessions of consumers do not evict those of followers. A follower gets each partition at most once
 before it names it again: until then it processes what it was sent.
@@ -10,8 +10,10 @@ before it names it again: until then it processes what it was sent.
 
 from collections.abc import Iterable
 from random import Random
+from weakref import WeakSet
 
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.steps import Steps, Work
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.record_waiting import RecordWait
 from barnabas.protocol.fetch import UNKNOWN_HIGH_WATERMARK, FetchPartition, FetchResult, TopicKey
@@ -21,6 +23,8 @@ INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
 CONSUMER = -1
 NOTHING = (-1, -1, -1)
+LOOK_UNITS = 20
+"""The cost of having a fetch look again."""
 NEWS_WAIT_MS = 10
 """How long a follower's fetch waits for records before it only tells a new high watermark. The
 whole time is waited only while the follower knows the high watermark (KIP-1166)."""
@@ -102,7 +106,7 @@ class Followed:
         )
 
     def sent(self, result: FetchResult) -> None:
-        """Remember what the consumer was told, unless it will act on something else."""
+        """Remember what the consumer was sent, unless it will act on something else."""
         if result.diverging is not None:
             return
         self._sent = (result.high_watermark, result.last_stable_offset, result.log_start_offset)
@@ -118,9 +122,11 @@ class Follower:
         self.wait: RecordWait | None = None
         """The wait of the request that is not answered yet."""
         self.closed = False
+        self.rights_version = 0
+        """The authorizer's version when the consumer's rights were looked at last."""
 
     def follow(self, topics: Iterable[tuple[TopicKey, list[FetchPartition]]]) -> None:
-        """Add partitions, or change from where they are wanted."""
+        """Add partitions, or change the offsets from which they are fetched."""
         for key, partitions in topics:
             for wanted in partitions:
                 place = (key, wanted.partition)
@@ -132,7 +138,7 @@ class Follower:
                 self.suspects[followed] = None
 
     def forget(self, forgotten: Iterable[tuple[TopicKey, list[int]]]) -> None:
-        """Leave partitions out from now on."""
+        """Remove partitions."""
         for key, indexes in forgotten:
             for index in indexes:
                 followed = self.followed.pop((key, index), None)
@@ -171,12 +177,14 @@ class FetchSessions:
         self._rng = rng
         self._sessions: dict[int, FetchSession] = {}
         self._of_replicas: dict[int, FetchSession] = {}
+        self.guarded: WeakSet[RecordWait] = WeakSet()
+        """The waits of fetches that must look again when rights change."""
 
     def __len__(self) -> int:
         return len(self._sessions) + len(self._of_replicas)
 
     def open(self, *, by_id: bool) -> FetchSession | None:
-        """Start a session, at the cost of the one that was used the longest ago."""
+        """Start a session; if there are too many, drop the least recently used one."""
         if self._slots <= 0:
             return None
         while len(self._sessions) >= self._slots:
@@ -185,8 +193,16 @@ class FetchSessions:
         session = self._sessions[session_id] = FetchSession(session_id, by_id=by_id)
         return session
 
+    def look_again(self) -> Steps[None]:
+        """Have the fetches that wait check whether they may still read."""
+        work = Work()
+        for wait in list(self.guarded):
+            wait.wake()
+            if work.spend(LOOK_UNITS):
+                yield None
+
     def open_for_replica(self, replica_id: int, replica_epoch: int) -> FetchSession:
-        """Start a session of a follower; those of an earlier life of it are over."""
+        """Start a session of a follower, and end the sessions of its earlier processes."""
         for known in list(self._of_replicas.values()):
             if known.replica_id == replica_id and known.replica_epoch != replica_epoch:
                 self.close(known.session_id)
@@ -205,7 +221,7 @@ class FetchSessions:
     def resume(
         self, session_id: int, epoch: int, *, by_id: bool, replica_id: int = CONSUMER
     ) -> FetchSession:
-        """Return a session for its next request; raise where it is not known or out of step."""
+        """Return a session for its next request; raise if it is unknown or the epoch is wrong."""
         sessions = self._sessions if replica_id < 0 else self._of_replicas
         session = sessions.get(session_id)
         if session is None:
@@ -219,7 +235,7 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int) -> None:
-        """End a session; nothing happens where there is none."""
+        """End a session; nothing happens if there is none."""
         session = self._sessions.pop(session_id, None) or self._of_replicas.pop(session_id, None)
         if session is not None:
             session.close()

@@ -5,14 +5,19 @@ on this broker, coordinators, fetch sessions and timers. It puts its effects on 
 into `outbox`; events of the outside world come in as calls.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from random import Random
+from types import MappingProxyType
+from typing import Protocol
 
 from barnabas.controller import topic_decisions
 from barnabas.controller.configs import altered_defaults
 from barnabas.controller.placement import live_brokers, racks_of
 from barnabas.effects import Address, Effect
+from barnabas.groups.group_counts import GroupCounts
 from barnabas.metadata import topic_config
+from barnabas.metadata.client_metrics_config import TOPIC as CLIENT_METRICS_TOPIC
 from barnabas.metadata.features import LATEST_LEVEL
 from barnabas.metadata.image import BROKER, BrokerImage, Image, PartitionImage, TopicImage
 from barnabas.metadata.metadata_records import (
@@ -32,7 +37,11 @@ from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.model.steps import Work, finish
 from barnabas.model.timers import Timers
+from barnabas.node.access_control import AccessControl
+from barnabas.node.audit_topic import AuditTopic
 from barnabas.node.chores import checkpointing
+from barnabas.node.client_metrics_topic import ClientMetrics, ClientMetricsTopic
+from barnabas.node.client_telemetry import ClientTelemetry
 from barnabas.node.cluster.broker_lifecycle import Membership
 from barnabas.node.cluster.controlling import Controlling
 from barnabas.node.cluster.local_replicas import Replicas
@@ -49,21 +58,49 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
-from barnabas.node.quotas import Quota
+from barnabas.node.topic_traffic import Traffic
 from barnabas.raft.metadata_log import FOLDER as METADATA_FOLDER
+from barnabas.security.authentication import Authentication
 from barnabas.storage.checkpoints import Checkpoints
+
+
+class DynamicTls(Protocol):
+    """Applies the dynamic configs that replace the TLS files of this broker's listeners."""
+
+    def check(self, configs: Mapping[str, str], changed: Sequence[str]) -> None:
+        """Test what the configs of this broker would be; raise `ApiError` for unusable files."""
+
+    def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
+        """Apply committed configs; None says that all of them may be different."""
 
 
 class Node:
     """One broker's state, and the questions that can be asked of it."""
 
-    def __init__(self, settings: Settings, disk: Disk, rng: Random) -> None:
-        self.settings = settings
-        self.disk = disk
-        self.rng = rng
+    dynamic_tls: DynamicTls | None = None
+    """What applies the dynamic configs that replace TLS files; None in a simulation."""
+    traffic: Traffic | None
+    """What goes through each topic, for a collector; None where nothing is counted."""
+    _acts = False
+    looked_up = 0
+    """How many partitions wait for a lookup by time."""
+    endpoints: Mapping[str, tuple[str, int]] = MappingProxyType({})
+    """Where clients of each listener connect to; empty if PLAINTEXT is the only one."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        disk: Disk,
+        rng: Random,
+        random_bytes: Callable[[int], bytes] | None = None,
+        *,
+        is_metered: bool = False,
+    ) -> None:
+        """Construct the parts. Without `random_bytes` secrets come from `rng`, and repeat."""
+        self.settings, self.disk, self.rng = settings, disk, rng
         self.node_id: NodeId = settings.broker.node_id
         self.is_alone = not settings.cluster.voters
-        """Whether this node is a cluster by itself."""
+        """Whether this node is a cluster of one."""
         self.is_broker = settings.cluster.roles != "controller"
         self.outbox: list[Effect] = []
         self.timers = Timers()
@@ -71,11 +108,13 @@ class Node:
             self.timers, settings.performance.linger_ms, settings.performance.batch_bytes
         )
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
-        self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
-        self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
+        edge = (self.timers, self.outbox)
+        secret = random_bytes or rng.randbytes
+        self.access = AccessControl(
+            settings, lambda: self.image.security, self.sessions, *edge, secret
+        )
+        self.authorizer, self.quotas = self.access.authorizer, self.access.quotas
         self.checking = Checking(self.outbox)
-        self.looked_up = 0
-        """How many partitions wait for a look-up by time."""
         self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
         self.advertised = (settings.broker.host, settings.broker.port)
         self.peer_address = Address(settings.cluster.host, settings.cluster.port)
@@ -84,13 +123,12 @@ class Node:
         self.first_level = LATEST_LEVEL
         """The feature level of a cluster that this node forms."""
         self.static_defaults = topic_config.defaults_from(settings)
-        self._acts = False
+        self.traffic, self.group_counts = Traffic() if is_metered else None, GroupCounts()
         self._stopped_in_epoch: int | None = None
         self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
         self.quorum = Quorum(
             settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_voter
         )
-        edge = (self.timers, self.outbox)
         self.controlling = Controlling(self, settings, self.quorum, self.peers, *edge, rng)
         self.membership = Membership(settings, self, self.quorum, self.peers, *edge, rng)
         self.creation = Creation(self, self.quorum, self.peers, self.timers, rng)
@@ -103,14 +141,17 @@ class Node:
             broker_epoch=lambda: self.membership.broker_epoch,
         )
         self.replicas = Replicas(self, settings, disk, self.peers, *edge)
-        self.local = LocalTopics(self, settings, disk, *edge, self.commits)
+        self.local = LocalTopics(self, settings, disk, *edge, self.commits, self.traffic)
         self.partitions = self.local.partitions
         self.by_topic_id = self.local.by_id
         self.by_topic_name = self.local.by_name
         self.transactions = Transactions(self, self.peers, self.timers)
-        self.coordinators = Coordinators(
+        self.coordinators = self._make_coordinators(settings, rng)
+
+    def _make_coordinators(self, settings: Settings, rng: Random) -> Coordinators:
+        return Coordinators(
             self,
-            groups_kind(settings.groups, lambda: self.image, rng),
+            groups_kind(settings.groups, lambda: self.image, rng, self.group_counts),
             transactions_kind(
                 settings.transactions,
                 self.transactions.end,
@@ -125,8 +166,22 @@ class Node:
 
     @property
     def draft(self) -> Image:
-        """The metadata that decisions are made against; raise where others decide."""
+        """The metadata that decisions are made against; raise if another node decides."""
         return self.quorum.require_draft()
+
+    @cached_property
+    def client_metrics(self) -> ClientMetrics | None:
+        """What takes the metrics that clients push; None if the broker takes none."""
+        if not self.settings.observability.client_metrics:
+            return None
+        clients = ClientTelemetry(lambda: self.image.client_metrics, self.rng.randbytes)
+        topic = ClientMetricsTopic(self, self.peers, self.timers, self.outbox)
+        return ClientMetrics(clients, topic)
+
+    @property
+    def authentication(self) -> Authentication:
+        """Authenticates the clients of SASL listeners."""
+        return self.access.authentication
 
     @property
     def is_controller(self) -> bool:
@@ -144,7 +199,7 @@ class Node:
         return live_brokers(self.quorum.draft or self.image)
 
     def place(self, partitions: int, copies: int) -> list[list[int]]:
-        """Spread new partitions over brokers and racks; raise where there are too few."""
+        """Spread new partitions over brokers and racks; raise if there are too few."""
         image = self.draft
         brokers = live_brokers(image)
         start = self.rng.randrange(len(brokers)) if len(brokers) > 1 else 0
@@ -157,11 +212,11 @@ class Node:
 
     @property
     def topic_defaults(self) -> dict[str, str]:
-        """What topics inherit: the settings, and what was altered since."""
+        """The configs that topics inherit: the settings, and dynamic configs."""
         return self.defaults_of(self.image)
 
     def defaults_of(self, image: Image) -> dict[str, str]:
-        """What topics inherit where the metadata is such."""
+        """Return the configs that topics inherit with this metadata."""
         return {**self.static_defaults, **altered_defaults(image, self.node_id)}
 
     def settled_config(self, config: Mapping[str, str]) -> dict[str, str]:
@@ -175,7 +230,8 @@ class Node:
         return {**config, name: self.topic_defaults[name]}
 
     def start(self, now_ms: int) -> Pending[None]:
-        """Load everything from disk; answer once this node serves, which alone is at once."""
+        """Load everything from disk; answer once this node serves clients."""
+        self._write_audit_topic(self.settings.security.audit_topic)
         self._stopped_in_epoch = self.checkpoints.take_clean_marker()
         self.local.begin(
             clean=self._stopped_in_epoch is not None,
@@ -206,7 +262,7 @@ class Node:
         self.quorum.raft.close()
         checkpointing.store_points(self, finish(checkpointing.current_points(self, Work())))
         if not self._acts:
-            if self._stopped_in_epoch is not None:  # no log was touched, nor looked at
+            if self._stopped_in_epoch is not None:  # no log was opened or changed
                 self.checkpoints.write_clean_marker(self.membership.last_epoch)
         elif all(self.is_open(topic) for topic in self.image.topics.values()):
             self.checkpoints.write_clean_marker(self.membership.broker_epoch)
@@ -214,12 +270,13 @@ class Node:
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[None]:
         """Write metadata; what it changes takes effect here before the answer.
 
-        Raises `ApiError` where the disk refuses or others decide; nothing has changed then.
+        Raises `ApiError` if the disk refuses or another node decides; nothing has changed then.
         """
+        self.controlling.count_unclean(changes)
         committed = self.quorum.propose(changes, now_ms)
         if not self.is_alone or not any(map(_makes_partitions, changes)):
             return committed
-        # The client is to find them open: no other broker could serve them meanwhile.
+        # Answer once the logs are open, since no other broker could serve them meanwhile.
         opened: Pending[None] = Pending()
         committed.when_done(
             lambda _: self.local.when_open().when_done(opened.complete), opened.fail
@@ -229,10 +286,13 @@ class Node:
     def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
         """Act on what was committed; None says that everything may be different.
 
-        A process first reads the records from before its start, and must not act on them: deleted
-        topics may have had the names, and the folders, of those of today. It acts from its own
-        registration on.
+        A process first reads the records from before its start, and must not act on them: a deleted
+        topic may have had the name, and the folder, of one that exists now. The process acts from
+        its own registration on. Only rights and quotas apply from the first record on.
         """
+        self.access.metadata_changed(changes)
+        if self.client_metrics is not None:
+            self.client_metrics.clients.metadata_changed(changes)
         if not self._acts:
             if not self.is_alone and self.membership.is_known(self.image):
                 self._begin_to_act()
@@ -244,6 +304,8 @@ class Node:
         if topics or gone or deleted:
             self.coordinators.metadata_changed(changes)
         self.replicas.metadata_changed(changes)
+        if self.dynamic_tls is not None:
+            self.dynamic_tls.metadata_changed(changes)
         self.creation.metadata_changed()
 
     def give_role(self, partition: Partition, placed: PartitionImage) -> None:
@@ -273,7 +335,7 @@ class Node:
     def find(self, key: str | bytes, partition: int) -> Partition:
         """Return a partition that is led here, by its topic's name or id.
 
-        Raises what its absence means.
+        Raises the `ApiError` that says why it is not here.
         """
         found = self.replica(key, partition)
         if not found.leads:
@@ -292,7 +354,7 @@ class Node:
         return found
 
     def _absent(self, key: str | bytes, partition: int) -> ApiError:
-        """Return the error for a partition that is not here: there is none, or none for now."""
+        """Return the error for a partition that is not on this broker, or not yet."""
         by_name = isinstance(key, str)
         topic = self.image.topics.get(key) if isinstance(key, str) else self.image.topic_by_id(key)
         if topic is None:
@@ -324,14 +386,14 @@ class Node:
     def auto_create(self, name: str, now_ms: int) -> Pending[None]:
         """Create a topic that a client asked for by name, with the broker's defaults."""
         internal = self.coordinators.topics.get(name)
-        if internal is not None:  # it must have the config that its coordinator needs
+        if internal is not None:  # the topic must have the config that its coordinator needs
             return internal.ensure(now_ms)
         return self.create_topic(name, self.settings.broker.default_partitions, {}, now_ms)
 
     def create_topic(
         self, name: str, partitions: int, config: Mapping[str, str], now_ms: int
     ) -> Pending[None]:
-        """Make a topic, replicated as the settings say; answer once it is known here."""
+        """Create a topic, replicated as the settings say; answer once the metadata here has it."""
         copies = self.settings.replication.default_replication_factor
         return self.creation.create(name, partitions, copies, config, now_ms)
 
@@ -344,7 +406,7 @@ class Node:
         *,
         replication_factor: int,
     ) -> Pending[None]:
-        """Make a topic of the broker's own."""
+        """Create a topic that the broker itself needs."""
         return self.creation.create(name, partitions, replication_factor, config, now_ms)
 
     @property
@@ -352,13 +414,25 @@ class Node:
         """Whether the controller adds replicas later that a topic cannot have yet."""
         return self.creation.remembers_factors
 
+    def is_internal(self, topic: TopicImage) -> bool:
+        """Tell whether a topic is internal, so that clients cannot produce to it."""
+        if self.client_metrics is not None and topic.name == CLIENT_METRICS_TOPIC:
+            return True
+        return topic.is_internal or topic.name == self.settings.security.audit_topic
+
     def is_open(self, topic: TopicImage) -> bool:
-        """Tell whether everything of a topic that belongs here can be served already."""
+        """Tell whether every replica of a topic on this broker is open."""
         return self.local.is_open(topic)
 
     def config_of(self, topic: TopicImage) -> TopicConfig:
-        """Return what a topic is configured with now."""
+        """Return the present configuration of a topic."""
         return topic_config.resolve(topic.config, self.topic_defaults)
+
+    def _write_audit_topic(self, topic: str | None) -> None:
+        """Write the lines of the audit log to a topic as well, if there is one for them."""
+        if topic is not None:
+            log = AuditTopic(self, topic, self.peers, self.timers, self.outbox)
+            self.access.write_audit_lines_to(log.add)
 
     def _begin_to_act(self) -> None:
         self._acts = True
@@ -368,7 +442,7 @@ class Node:
         self.coordinators.start()
 
     def _affected(self, changes: Sequence[MetadataRecord] | None) -> list[TopicImage]:
-        """Return the topics that records are about, as they are now."""
+        """Return the topics that records concern, as they are now."""
         topics = self.image.topics
         if changes is None or any(map(_touches_every_topic, changes)):
             return list(topics.values())
@@ -386,7 +460,7 @@ class Node:
         return [topics[name] for name in names if name in topics]
 
     def _refuse_lost_metadata(self) -> None:
-        """Stop where there are topics on disk and no cluster that they could belong to."""
+        """Refuse to start if there are topics on disk without the metadata that describes them."""
         folder = self.settings.broker.data_dir
         topics = f"{folder}/{TOPICS_FOLDER}"
         folders = set(self.disk.list(topics)).difference(self.disk.files(topics))

@@ -1,8 +1,8 @@
 """Waiting for records: the long poll of Fetch, as a part that other requests can use.
 
-`RecordWait` is the wait itself: a look that is repeated whenever a partition moves, and a deadline
-at which the last look is taken. Fetch brings its own look and its own watchers of partitions (those
-of a fetch session outlive the request). `wait_for_records` is all that other users need:
+`RecordWait` is the wait itself: a look, which is repeated whenever a partition moves, and a
+deadline, at which it looks for the last time. Fetch passes its own look and its own watchers of
+partitions (those of a fetch session outlive the request). Other users call `wait_for_records`:
 
     waiting = wait_for_records(timers, [Position(partition, 42)], min_bytes=1, timeout_ms=500)
     waiting.when_done(...)      READY, TIMED_OUT or LOST
@@ -38,13 +38,13 @@ class Holder(Protocol):
 class RecordWait:
     """One wait: until a look ends it, or the deadline passes."""
 
-    __slots__ = ("_holder", "_timer", "_timers", "wake")
+    __slots__ = ("__weakref__", "_holder", "_timer", "_timers", "wake")
 
     def __init__(
         self, timers: Timers, timeout_ms: int, look: Look, holder: Holder | None = None
     ) -> None:
         self.wake: Look = look
-        """To be called when a partition moves. The look itself, since each call costs."""
+        """Call this when a partition moves. It is the look itself, which saves a Python call."""
         self._timers = timers
         self._holder = holder
         if holder is not None:
@@ -52,7 +52,7 @@ class RecordWait:
         self._timer = timers.after(timeout_ms, self.expire)
 
     def expire(self) -> None:
-        """Take the last look now."""
+        """Look for the last time now."""
         self.wake(at_last=True)
 
     def shorten(self, timeout_ms: int) -> None:
@@ -66,7 +66,7 @@ class RecordWait:
         """End the wait. The request and its wait no longer refer to each other after that."""
         self._timer.cancel()
         self.wake = _ended
-        # The next request of a fetch session may wait already; it keeps its own wait.
+        # The next request of a fetch session may already wait; it keeps its own wait.
         if self._holder is not None and self._holder.wait is self:
             self._holder.wait = None
 
@@ -90,7 +90,7 @@ class Ended(Enum):
     """There are enough bytes to read."""
     TIMED_OUT = 1
     LOST = 2
-    """A partition is gone, its leadership changed, or it cannot be read: the caller finds out
+    """A partition was deleted, its leadership changed, or it cannot be read: the caller finds out
     which when it reads."""
 
 
@@ -143,7 +143,7 @@ class _PartitionsWait:
         self._wait.wake()
 
     def on_retired(self) -> None:
-        """Look again: a partition is gone."""
+        """Look again: a partition was deleted."""
         self._wait.wake()
 
     def _look(self, *, at_last: bool = False) -> None:

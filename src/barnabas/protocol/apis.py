@@ -24,13 +24,13 @@ KEYS = {facts.request: key for key, facts in APIS.items()}
 
 
 def request_class(api_key: int) -> type[Message]:
-    """Return the request of an API; KeyError where there is no such API."""
+    """Return the request of an API; KeyError if there is no such API."""
     facts = APIS[api_key]
     return message_class(facts.module, facts.request)
 
 
 def response_class(api_key: int) -> type[Message]:
-    """Return the response of an API; KeyError where there is no such API."""
+    """Return the response of an API; KeyError if there is no such API."""
     facts = APIS[api_key]
     return message_class(facts.module, facts.response)
 

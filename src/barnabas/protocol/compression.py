@@ -1,7 +1,7 @@
 """Compresses and decompresses record batches, with a limit on the decompressed size.
 
 The broker stores and serves compressed batches unchanged. It decompresses them only to recompress
-them with the codec of the topic, for compaction, for exact timestamp look-ups and in tools. A small
+them with the codec of the topic, for compaction, for exact timestamp lookups and in tools. A small
 batch must not fill the memory, so every codec stops at `limit` bytes. Most brokers need none of
 this, so the libraries are imported on first use.
 """

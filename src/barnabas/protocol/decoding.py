@@ -155,7 +155,7 @@ class _Decoder:
             self.line("pos = end")
 
     def struct_field(self, field: Field, cls: type[Message], sink: str, depth: int) -> None:
-        """Emit code for a struct in a field, behind a presence byte where it may be null."""
+        """Emit code for a struct in a field, behind a presence byte if it may be null."""
         inner = f"o{depth + 1}"
         if not field.nullable:
             self.struct(cls, inner, depth + 1)

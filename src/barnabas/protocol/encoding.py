@@ -175,7 +175,7 @@ class _Encoder:
         self.line(f"{self.sink}(s)")
 
     def struct_field(self, field: Field, value: str, path: str, depth: int) -> None:
-        """Emit code for a struct in a field, behind a presence byte where it may be null.
+        """Emit code for a struct in a field, behind a presence byte if it may be null.
 
         That byte is 1, else -1 in a field and 0 in a tagged one.
         """

@@ -40,7 +40,7 @@ def write_envelope(header: RequestHeader, body: bytes, caller: Caller) -> bytes:
 
 
 def read_envelope(request: EnvelopeRequest) -> tuple[Caller, memoryview]:
-    """Return the client and its request; raise `ApiError` with Kafka's code where it is invalid."""
+    """Return the client and its request; raise `ApiError` with Kafka's code if it is invalid."""
     principal, listener = read_principal(request.request_principal)
     caller = Caller(principal, listener, _read_host(request.client_host_address))
     # A handler may write into a frame, as into the receive buffer.
@@ -68,7 +68,9 @@ def read_reply(header: RequestHeader, reply: memoryview) -> memoryview | ErrorCo
 def write_principal(caller: Caller) -> bytes:
     """Write a caller's principal and the name of its listener."""
     principal = caller.principal
-    data = DefaultPrincipalData(type=principal.kind, name=principal.name)
+    data = DefaultPrincipalData(
+        type=principal.kind, name=principal.name, token_authenticated=principal.is_by_token
+    )
     written = encoder(DefaultPrincipalData, PRINCIPAL_VERSION)(data)
     return _VERSION.pack(PRINCIPAL_VERSION) + written + caller.listener.name.encode()
 
@@ -84,7 +86,7 @@ def read_principal(content: bytes | None) -> tuple[Principal, Listener]:
     except (struct_error, UnicodeDecodeError, WireError) as error:
         problem = f"invalid principal: {error}"
         raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, problem) from None
-    return Principal(data.type, data.name), listener
+    return Principal(data.type, data.name, data.token_authenticated), listener
 
 
 def _write_header(header: RequestHeader) -> bytes:
@@ -103,7 +105,7 @@ def _write_host(host: str) -> bytes:
     try:
         address = ip_address(host)
     except ValueError:
-        return b""  # a name in place of an address: only tests and simulations have one
+        return b""  # a name instead of an address, which only tests and simulations have
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped.packed
     return address.packed

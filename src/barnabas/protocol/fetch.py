@@ -2,7 +2,7 @@
 
 Versions 4 to 18; flexible from 12, topic ids in place of names from 13. The response is a list of
 chunks: bytes around the records, and file slices that the server sends with sendfile. The codec of
-the follower, which writes requests and reads responses, is `replica_fetch.py`.
+the follower, which writes requests and reads responses, is `replica_fetch_codec.py`.
 """
 
 from collections.abc import Sequence

@@ -7,11 +7,16 @@ A read_committed consumer uses them to skip aborted records; clients never retur
 """
 
 import struct
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer
 from barnabas.protocol.records import CONTROL, TRANSACTIONAL, BatchHeader, Record, build, records
+
+Batch = tuple[BatchHeader, memoryview]
+Aborted = Iterable[tuple[int, int]]
+"""Producer id and first offset of each transaction that was aborted."""
 
 ABORT, COMMIT = 0, 1
 VERSION = 0
@@ -54,3 +59,20 @@ def parse_marker(batch: Buffer, header: BatchHeader) -> EndMarker:
             f"the marker at offset {header.base_offset} is truncated"
         ) from error
     return EndMarker(kind, coordinator_epoch)
+
+
+def visible(found: Iterable[Batch], aborted: Aborted) -> Iterator[Batch]:
+    """Leave out transaction markers, and what aborted transactions wrote.
+
+    A transaction of the list is ignored from its first offset on until its marker.
+    """
+    coming = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
+    ignored: set[int] = set()
+    for header, batch in found:
+        while coming and coming[-1][1] <= header.last_offset:
+            ignored.add(coming.pop()[0])
+        if header.is_control:
+            if ignored and parse_marker(batch, header).kind == ABORT:
+                ignored.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in ignored):
+            yield header, batch

@@ -19,6 +19,8 @@ from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from barnabas.model.ports import Buffer
 
+SECRETS = frozenset({"auth_bytes", "salted_password", "hmac"})
+"""Fields that a representation does not show: passwords, and what stands for them."""
 NEVER = 32767
 """The first flexible version of a message that has none."""
 
@@ -83,7 +85,10 @@ class Message(metaclass=MessageType):
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        values = ", ".join(
+            f"{name}={'(hidden)' if name in SECRETS else repr(getattr(self, name))}"
+            for name in self.__slots__
+        )
         return f"{self.__class__.__name__}({values})"
 
 

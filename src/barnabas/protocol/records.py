@@ -8,7 +8,7 @@ A batch goes from the producer to disk and to consumers unchanged. Its layout:
     61 records
 
 The CRC-32C covers byte 21 to the end, so that base offset and leader epoch can be stamped in
-place. Produce and Fetch read only headers; compaction, exact timestamp look-ups and tools read
+place. Produce and Fetch read only headers; compaction, exact timestamp lookups and tools read
 single records.
 """
 
@@ -114,7 +114,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-# `BatchHeader._make` without the attribute look-up, since this runs for every batch.
+# `BatchHeader._make` without the attribute lookup, since this runs for every batch.
 _new_header = tuple.__new__
 
 

@@ -171,7 +171,7 @@ class RecordCheck:
         """Begin with the records from a position on.
 
         `times` are the lowest and the highest timestamp and the one that is always taken, each as
-        its distance from the batch's; None where any is taken. Only so many records are named.
+        its distance from the batch's; None if any is accepted. Few records are named.
         """
         self._body = body
         self._position = position

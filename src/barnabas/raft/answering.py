@@ -22,7 +22,6 @@ from barnabas.protocol.messages import (
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
 from barnabas.raft.electing import Unattached
-from barnabas.raft.following import Follower
 from barnabas.raft.leading import Leader
 from barnabas.raft.messages import (
     METADATA_TOPIC,
@@ -40,13 +39,14 @@ from barnabas.raft.messages import (
     vote_facts,
     vote_response,
 )
+from barnabas.raft.metadata_snapshots import SnapshotId
 from barnabas.raft.quorum_state import QuorumState
-from barnabas.raft.roles import Halted
-from barnabas.raft.snapshots import SnapshotId
+from barnabas.raft.raft_following import Follower
+from barnabas.raft.raft_roles import Halted
 from barnabas.raft.voters import ReplicaKey
 
 if TYPE_CHECKING:
-    from barnabas.raft.elections import Elections
+    from barnabas.raft.raft_elections import Elections
 
 
 def vote(elections: "Elections", request: VoteRequest) -> VoteResponse:

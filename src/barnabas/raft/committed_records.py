@@ -1,10 +1,25 @@
 """Tracks the high watermark of the metadata log and delivers committed records to the listener."""
 
 from barnabas.protocol.records import records
-from barnabas.raft.listener import RaftListener
+from barnabas.raft.commit_listener import RaftListener
 from barnabas.raft.metadata_log import MetadataLog
+from barnabas.raft.metadata_snapshots import Pair, Snapshot, Snapshots
 from barnabas.raft.snapshot_writing import SnapshotWriter
-from barnabas.raft.snapshots import Pair, Snapshot, Snapshots
+
+
+class CommitTimes:
+    """How long appends of this node, as the leader, took until they were committed."""
+
+    __slots__ = ("count", "total_ms")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_ms = 0
+
+    def add(self, duration_ms: int) -> None:
+        """Count an append that is committed now."""
+        self.count += 1
+        self.total_ms += duration_ms
 
 
 class CommittedRecords:
@@ -23,6 +38,8 @@ class CommittedRecords:
         self._writer = writer
         self._listener = listener
         self._delivered = 0
+        self.applied_ms = -1
+        """The time of the last batch that the listener has."""
         self._delivering = False
 
     def advance(self, high_watermark: int) -> None:
@@ -66,4 +83,5 @@ class CommittedRecords:
             if not header.is_control:
                 pairs = [(r.key or b"", r.value or b"") for r in records(batch, header)]
             self._delivered = header.last_offset + 1
+            self.applied_ms = header.max_timestamp
             self._listener.committed(pairs, self._delivered)

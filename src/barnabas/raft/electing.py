@@ -23,12 +23,12 @@ from barnabas.raft.messages import (
     leadership_from,
     vote_request,
 )
-from barnabas.raft.roles import Role
+from barnabas.raft.raft_roles import Role
 from barnabas.raft.voters import ReplicaKey, Voter
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.fetch import FetchResponse
-    from barnabas.raft.elections import Elections
+    from barnabas.raft.raft_elections import Elections
 
 
 class Unattached(Role):

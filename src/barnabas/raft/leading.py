@@ -8,6 +8,7 @@ A fetch that finds nothing new waits. The leader answers it when it appends a re
 watermark passes the one that the follower knows (KIP-1166), or when the fetch's wait is over.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,14 +27,14 @@ from barnabas.raft.messages import (
     fetch_response,
     leadership_from,
 )
+from barnabas.raft.metadata_snapshots import Pair
+from barnabas.raft.raft_roles import Role
+from barnabas.raft.raft_voter_changes import VoterChanges
 from barnabas.raft.replicas import Replicas
-from barnabas.raft.roles import Role
-from barnabas.raft.snapshots import Pair
-from barnabas.raft.voter_changes import VoterChanges
 from barnabas.raft.voters import ReplicaKey, Voter
 
 if TYPE_CHECKING:
-    from barnabas.raft.elections import Elections
+    from barnabas.raft.raft_elections import Elections
 
 
 class WaitingFetch:
@@ -62,6 +63,8 @@ class Leader(Role):
         self.epoch_start = self.log.end_offset
         self._granted = granted
         self._waiting: dict[WaitingFetch, None] = {}
+        self._uncommitted: deque[tuple[int, int]] = deque()
+        """The ends of what was appended and is not committed, each with the time."""
 
     def enter(self) -> None:
         """Write the epoch's first record, and announce the leader to the voters."""
@@ -129,6 +132,7 @@ class Leader(Role):
             self.advance()
 
     def _appended(self) -> None:
+        self._uncommitted.append((self.log.end_offset, self.timers.now_ms))
         self.log.flush()
         self._answer_waiting()
 
@@ -137,6 +141,8 @@ class Leader(Role):
         offset = self.replicas.majority_offset(self.voters.current, self.log.flushed_offset)
         if offset <= self.committed.high_watermark or not self.covers_own_epoch(offset):
             return
+        while self._uncommitted and self._uncommitted[0][0] <= offset:
+            self.elections.commit_times.add(self.timers.now_ms - self._uncommitted.popleft()[1])
         self.committed.advance(offset)
         if not self.active:
             self.active = True

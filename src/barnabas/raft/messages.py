@@ -18,7 +18,7 @@ from barnabas.protocol.messages import (
     vote,
 )
 from barnabas.raft.metadata_log import Divergence
-from barnabas.raft.snapshots import SnapshotId
+from barnabas.raft.metadata_snapshots import SnapshotId
 from barnabas.raft.voters import LISTENER, NO_DIRECTORY, ReplicaKey, Voter
 
 METADATA_TOPIC = "__cluster_metadata"

@@ -19,8 +19,8 @@ from barnabas.protocol.messages.voters_record import VotersRecord
 from barnabas.protocol.records import BatchHeader, Record, batches, build, parse_header, verify
 from barnabas.raft.control import build_control, control_messages
 from barnabas.raft.damage import END_FILE, claim, note_end, refuse_damage
+from barnabas.raft.metadata_snapshots import FILE_NAME, NO_SNAPSHOT, Pair, SnapshotId
 from barnabas.raft.quorum_state import DIRECTORY_FILE, STATE_FILE
-from barnabas.raft.snapshots import FILE_NAME, NO_SNAPSHOT, Pair, SnapshotId
 from barnabas.raft.voters import VoterHistory, VoterSet
 from barnabas.storage.changes import Changes, Sync
 from barnabas.storage.checkpoints import write_number

@@ -1,12 +1,12 @@
 """The metadata quorum's member on this node: the entry point for requests and proposals.
 
     Raft                 this file: wires the parts together, and passes requests to them
-      elections          epochs, votes, the leader, and the node's role (`elections.py`)
-        role             `roles.py`: `electing.py`, `following.py`, `leading.py`
+      elections          epochs, votes, the leader, and the node's role (`raft_elections.py`)
+        role             `raft_roles.py`: `electing.py`, `raft_following.py`, `leading.py`
       log                the metadata log (`metadata_log.py`) and its `snapshots`
       committed          the high watermark, and delivery to the listener (`committed_records.py`)
       known_voters       the voter set and its addresses (`known_voters.py`);
-                         a leader changes the set (`voter_changes.py`)
+                         a leader changes the set (`raft_voter_changes.py`)
 
 Raft does not interpret the records. A `RaftListener` gets the committed ones, once and in order,
 and proposes more while this node is the active leader. Requests of other nodes arrive at
@@ -49,18 +49,18 @@ from barnabas.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
-from barnabas.raft import answering, describing
+from barnabas.raft import answering, quorum_description
+from barnabas.raft.commit_listener import RaftListener
 from barnabas.raft.committed_records import CommittedRecords
-from barnabas.raft.elections import Elections
 from barnabas.raft.environment import AskPeer, Environment, Timeouts
 from barnabas.raft.identity import Identity
 from barnabas.raft.known_voters import KnownVoters
-from barnabas.raft.listener import RaftListener
 from barnabas.raft.metadata_log import FOLDER, MetadataLog
+from barnabas.raft.metadata_snapshots import NO_SNAPSHOT, Pair, Snapshots
 from barnabas.raft.quorum_state import EpochState, QuorumStateFile, load_directory_id
-from barnabas.raft.roles import Halted
+from barnabas.raft.raft_elections import Elections
+from barnabas.raft.raft_roles import Halted
 from barnabas.raft.snapshot_writing import SnapshotWriter
-from barnabas.raft.snapshots import NO_SNAPSHOT, Pair, Snapshots
 from barnabas.raft.voters import NO_DIRECTORY, Voter, VoterHistory, VoterSet
 from barnabas.storage.recovery import Recovered
 
@@ -221,25 +221,25 @@ class Raft:
     def handle_describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         """Describe the leader, the voters, the observers and their offsets."""
         del request  # there is one partition
-        return describing.describe(self.elections)
+        return quorum_description.describe(self.elections)
 
     def handle_add_voter(
         self, request: AddRaftVoterRequest
     ) -> AddRaftVoterResponse | Pending[AddRaftVoterResponse]:
         """Make an observer a voter."""
-        return describing.add_voter(self.elections, request)
+        return quorum_description.add_voter(self.elections, request)
 
     def handle_remove_voter(
         self, request: RemoveRaftVoterRequest
     ) -> RemoveRaftVoterResponse | Pending[RemoveRaftVoterResponse]:
         """Remove a voter from the set."""
-        return describing.remove_voter(self.elections, request)
+        return quorum_description.remove_voter(self.elections, request)
 
     def handle_update_voter(
         self, request: UpdateRaftVoterRequest
     ) -> UpdateRaftVoterResponse | Pending[UpdateRaftVoterResponse]:
         """Change a voter's address."""
-        return describing.update_voter(self.elections, request)
+        return quorum_description.update_voter(self.elections, request)
 
 
 def _own_address(

@@ -7,10 +7,10 @@ snapshot replaces the whole log, the writer abandons its own.
 """
 
 from barnabas.effects import MakeDurable, Remove
+from barnabas.raft.commit_listener import RaftListener
 from barnabas.raft.environment import Environment
-from barnabas.raft.listener import RaftListener
 from barnabas.raft.metadata_log import REMOVE_AFTER_MS, MetadataLog
-from barnabas.raft.snapshots import NO_SNAPSHOT, SnapshotId, Snapshots, pieces
+from barnabas.raft.metadata_snapshots import NO_SNAPSHOT, SnapshotId, Snapshots, pieces
 from barnabas.storage.changes import Change
 
 

@@ -16,9 +16,9 @@ time go into the same request, the others follow in the next.
       | b at 9                 ------------>  |  the waiting request is answered at once
 
 So up to two requests are in flight: one that waits at the leader and one that brings news. Where a
-response is lost, the fetcher closes the session and names every replica in a new one. A request
-that was taken for lost may still arrive, and the leader then believes that a replica is where it
-was long ago. Therefore a replica that is out of sync names itself again after a while.
+response is lost, the fetcher closes the session and names every replica in a new one. The lost
+request may still arrive, and then the leader has an old fetch offset of a replica. Therefore the
+fetcher names a replica that is out of sync again after a while.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from barnabas.model.errors import CorruptBatchError, ErrorCode, WireError
 from barnabas.model.settings import ReplicationSettings
 from barnabas.model.timers import Timer, Timers
 from barnabas.protocol.fetch import Diverging, FetchPartition, FetchRequest, TopicKey
-from barnabas.protocol.replica_fetch import (
+from barnabas.protocol.replica_fetch_codec import (
     API_KEY,
     VERSION,
     Copied,
@@ -39,7 +39,7 @@ from barnabas.protocol.replica_fetch import (
 from barnabas.replication.throttle import Throttle
 
 REQUESTS_MAX = 2
-"""One that waits at the leader, and one that brings news."""
+"""One that waits at the leader, and one that carries new fetch offsets."""
 ANSWER_TIMEOUT_MS = 5_000
 LINGER_MS = 10
 """How long replicas that are synced wait for those that are not."""
@@ -81,7 +81,7 @@ class Replica(Protocol):
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last batch, -1 where there is none."""
+        """The epoch of the last batch, -1 if there is none."""
 
     @property
     def high_watermark(self) -> int:
@@ -90,7 +90,7 @@ class Replica(Protocol):
     def apply(self, fetched: Copied) -> None:
         """Append what the leader sent, and apply its high watermark and log start offset.
 
-        Raises `CorruptBatchError` where a batch is damaged, `OSError` where the disk refuses.
+        Raises `CorruptBatchError` if a batch is damaged, `OSError` if the disk refuses.
         """
 
     def truncate(self, diverging: Diverging) -> None:
@@ -108,7 +108,7 @@ class Track:
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self.named_in: int | None = None
-        """The request that told the leader the fetch offset; None where none has."""
+        """The request that told the leader the fetch offset; None if none has."""
         self.named_ms = 0
         self.resume_ms = 0
         self.failures = 0
@@ -219,7 +219,7 @@ class Fetcher:
             self._send()
 
     def close(self) -> None:
-        """Stop fetching for good; responses that arrive later are ignored."""
+        """Stop fetching; responses that arrive later are ignored."""
         self._closed = True
         self._tracks.clear()
         self._unnamed.clear()

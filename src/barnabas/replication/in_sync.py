@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 BrokerEpochs = Callable[[int], int | None]
-"""The broker epoch of a broker, None where it is fenced, stopping or unknown."""
+"""The broker epoch of a broker, None if it is fenced, stopping or unknown."""
 
 UNKNOWN = -1
 

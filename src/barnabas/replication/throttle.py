@@ -10,7 +10,7 @@ class Throttle:
         self._paid_until_ms = 0.0
 
     def limit(self, bytes_per_second: int) -> None:
-        """Set another rate; what was used under the old one is forgotten."""
+        """Set another rate, and forget how much was used under the old one."""
         if bytes_per_second != self.bytes_per_second:
             self.bytes_per_second = bytes_per_second
             self._paid_until_ms = 0.0

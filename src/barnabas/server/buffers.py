@@ -1,4 +1,4 @@
-"""A pool of receive buffers: to reuse one is cheaper than to allocate memory for each frame."""
+"""A pool of receive buffers: reusing one is cheaper than allocating memory for each frame."""
 
 KEPT_MAX = 8
 KEPT_BYTES_MAX = 16 * 1024 * 1024
@@ -9,7 +9,9 @@ KEPT_TOTAL_BYTES_MAX = 64 * 1024 * 1024
 class BufferPool:
     """A few buffers of each size, in powers of two."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int = 0) -> None:
+        """Set the limit for all buffered bytes; 0 means none."""
+        self._kept_max = min(KEPT_TOTAL_BYTES_MAX, limit_bytes // 8 or KEPT_TOTAL_BYTES_MAX)
         self._free: dict[int, list[bytearray]] = {}
         self._kept_bytes = 0
 
@@ -28,6 +30,6 @@ class BufferPool:
         if size > KEPT_BYTES_MAX or size & (size - 1):
             return
         free = self._free.setdefault(size, [])
-        if len(free) < KEPT_MAX and self._kept_bytes + size <= KEPT_TOTAL_BYTES_MAX:
+        if len(free) < KEPT_MAX and self._kept_bytes + size <= self._kept_max:
             free.append(buffer)
             self._kept_bytes += size

@@ -1,19 +1,19 @@
 """A connection that is sent one last answer and then closed.
 
-It takes over the transport of a client that speaks another protocol (see `foreign.py`). To close
-the socket at once would be wrong: the kernel resets a connection of which some bytes were never
-read, and the client might lose the answer. So the broker ends its own direction, discards what
-still arrives, and closes when the client has closed. A client that does not is closed as stalled.
+It takes over the transport of a client that speaks another protocol (see `foreign.py`). Closing the
+socket at once would be wrong: the kernel resets a connection if some bytes were never read, and the
+client might lose the answer. So the broker ends its own direction, discards the bytes that still
+arrive, and closes when the client has closed. A client that does not close is closed as stalled.
 """
 
-from barnabas.server.ports import ConnectionOwner
+from barnabas.server.edge_ports import ConnectionOwner
 from barnabas.server.transport import Transport
 
 DISCARDED_BYTES_MAX = 1024 * 1024
 
 
 class Farewell:
-    """One accepted socket whose requests are not read any more."""
+    """One accepted socket whose requests are no longer read."""
 
     __slots__ = (
         "_discarded_bytes",

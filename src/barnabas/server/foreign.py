@@ -1,11 +1,12 @@
-"""Clients that speak another protocol to a Kafka listener: which one, and what they are sent.
+"""Recognises clients that speak another protocol to a Kafka listener, and answers them.
 
-Newcomers point a browser or curl at the broker's port, and operators enable TLS on one side only.
-A Kafka frame begins with its length; the first bytes of these protocols are no acceptable length.
+New users point a browser or curl at the broker's port, and operators enable TLS on one side only.
+A Kafka frame begins with its length; the first bytes of these protocols are not a valid length.
 """
 
 from typing import NamedTuple
 
+from barnabas.model.callers import Listener
 from barnabas.model.errors import WireError
 
 HTTP_METHODS = (
@@ -14,19 +15,26 @@ HTTP_METHODS = (
 )
 """The first four bytes of a request by method."""
 TLS_HANDSHAKE = b"\x16\x03"
-"""A record of the type handshake, and the major version of SSL 3.0 and every TLS."""
+"""A record of type handshake, and the major version of SSL 3.0 and of every TLS version."""
 TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
 """A record with the fatal alert `handshake_failure`."""
 
 HTTP_REQUEST = "HTTP request on a Kafka listener"
-TLS_CLIENT_HELLO = "TLS handshake on a plaintext listener"
+TLS_CLIENT_HELLO = (
+    "TLS handshake on a plaintext listener; set security.protocol to {protocol} in the client, or "
+    "connect to a listener with TLS"
+)
+TLS_BROKER_HELLO = (
+    "TLS handshake on the listener for brokers, which has no TLS; set cluster.tls_certificate on "
+    "all brokers or on none"
+)
 
 
 class ForeignProtocol(NamedTuple):
-    """What a client that speaks another protocol gets."""
+    """The answer to a client that speaks another protocol, and its log event."""
 
     event: str
-    """For the log."""
+    """The log event."""
     reply: bytes
     """The last bytes that the client is sent."""
 
@@ -39,15 +47,18 @@ class ForeignProtocolError(WireError):
         self.found = found
 
 
-def recognise(first: bytes, bootstrap: tuple[str, int]) -> ForeignProtocol | None:
-    """Return the protocol that a connection's first four bytes belong to; None for no known one.
+def recognise(
+    first: bytes, bootstrap: tuple[str, int], listener: Listener
+) -> ForeignProtocol | None:
+    """Return the protocol that a connection's first four bytes belong to; None if it is unknown.
 
-    `bootstrap` is where Kafka clients connect to.
+    `bootstrap` is the address that Kafka clients connect to.
     """
     if first in HTTP_METHODS:
         return ForeignProtocol(HTTP_REQUEST, _http_answer(bootstrap, is_head=first == b"HEAD"))
     if first.startswith(TLS_HANDSHAKE):
-        return ForeignProtocol(TLS_CLIENT_HELLO, TLS_ALERT)
+        event = TLS_CLIENT_HELLO.format(protocol=listener.protocol)
+        return ForeignProtocol(TLS_BROKER_HELLO if listener.is_peer else event, TLS_ALERT)
     return None
 
 

@@ -1,19 +1,19 @@
 """Sets the garbage collector's thresholds while a broker runs, and restores them afterwards.
 
 The thresholds belong to the process, which may run other code and several brokers. The first
-broker to start stores what the host program had set, and the last one to stop restores it.
+broker to start stores the host program's thresholds, and the last one to stop restores them.
 """
 
 import gc
 import threading
 
 LOADING = (50_000, 20, 100)
-"""Thresholds while logs are opened, which makes many objects and no garbage: looking through them
-again and again would take as long as opening them."""
+"""Thresholds while logs are opened, which creates many objects and no garbage: repeated collections
+would take as long as opening the logs."""
 SERVING = (1_000, 2, 300_000)
-"""Thresholds while clients are served. A collection stops the loop for up to two microseconds an
-object: it looks through a thousand of them, or through some thousand. Requests, connections and
-topics leave no cycles behind, so a full collection is next to never due."""
+"""Thresholds while clients are served. A collection stops the event loop for up to two microseconds
+for each object that it examines, a thousand objects or a few thousand. Requests, connections and
+topics leave no cycles behind, so a full collection is hardly ever due."""
 
 
 class Shared:
@@ -23,9 +23,9 @@ class Shared:
         self.lock = threading.Lock()
         self.brokers = 0
         self.thresholds = gc.get_threshold()
-        """What the host program had set."""
+        """The thresholds of the host program."""
         self.may_freeze = True
-        """Whether the host program has frozen nothing: freezing can only be undone altogether."""
+        """Whether the host program has frozen nothing: `gc.unfreeze` applies to all objects."""
 
 
 _shared = Shared()
@@ -48,7 +48,7 @@ class GarbageSettings:
             self._holds = True
 
     def freeze_loaded_objects(self) -> None:
-        """Exclude what was loaded from garbage collection, and keep later collections short.
+        """Exclude loaded objects from garbage collection, and keep later collections short.
 
         Nothing is collected here: that would stop the loop, and nearly everything is in use.
         """
@@ -59,7 +59,7 @@ class GarbageSettings:
                 gc.set_threshold(*SERVING)
 
     def restore(self) -> None:
-        """Include what was excluded again, a stopped broker's files with it.
+        """Include excluded objects again, such as a stopped broker's files.
 
         Thresholds that the host program changed in the meantime stay as they are.
         """

@@ -9,9 +9,11 @@ if TYPE_CHECKING:
 
 CONNECTIONS = "connections"
 WAITING_TURNS = "waiting_turns"
-"""Connections with requests set aside, which wait for their next turn of the event loop."""
+"""Connections with a backlog of requests, which wait for their next turn of the event loop."""
 WAITING_SYNCS = "waiting_syncs"
-"""Flushes that wait for an fsync, or are in the middle of one."""
+"""Flushes that wait for an fsync or are running one."""
+BUFFERED_BYTES = "buffered_bytes"
+"""Half-read requests, responses that clients have not read, and TLS connections."""
 LOG_BYTES = "log_bytes"
 
 
@@ -20,6 +22,7 @@ def register(meters: Meters, server: "Server") -> None:
     meters.watch(CONNECTIONS, lambda: {"": len(server.connections)})
     meters.watch(WAITING_TURNS, lambda: {"": server.waiting_turns})
     meters.watch(WAITING_SYNCS, lambda: {"": server.driver.syncing})
+    meters.watch(BUFFERED_BYTES, lambda: {"": server.memory.used_bytes})
     meters.watch(LOG_BYTES, lambda: _log_bytes(server))
 
 

@@ -1,12 +1,12 @@
 """The Kafka session of one connection: requests in, answers out, in order.
 
 A request whose shape is known takes the fast path (`handlers/shapes.py`); all others are dispatched
-to their handlers. Answers leave in the order of the requests: a slot is kept for one that is
-pending. A long poll that is pending is answered when the next request arrives, since that one's
-answer would have to wait behind it.
+to their handlers. Answers are sent in the order of the requests: a slot is kept for a pending one.
+A pending long poll is answered when the next request arrives, since the next answer would have to
+wait behind it.
 
-Answers that wait behind a pending one count as much as those that wait for the socket: a client
-with too many of either is not read from.
+Answers that wait behind a pending one are limited like those that wait for the socket: the broker
+does not read from a client with too many of either.
 """
 
 from collections import deque
@@ -14,14 +14,16 @@ from collections.abc import Callable
 from struct import Struct
 
 from barnabas.handlers.context import RequestContext
+from barnabas.handlers.produce_fetch.produce_again import PacedAnswer
 from barnabas.handlers.registry import PRODUCE, dispatch
-from barnabas.model.callers import unauthenticated
+from barnabas.model.callers import Caller, Principal, unauthenticated
 from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Buffer, Chunk, FileSlice
+from barnabas.security.client_quotas import ClientQuota
 from barnabas.server.connection import Connection
+from barnabas.server.edge_ports import ConnectionOwner
 from barnabas.server.foreign import ForeignProtocol, recognise
-from barnabas.server.ports import ConnectionOwner
 
 _API_KEY = Struct(">h")
 OTHER_REQUEST_BYTES_MAX = 16 * 1024 * 1024
@@ -31,13 +33,15 @@ OTHER_REQUEST_BYTES_MAX = 16 * 1024 * 1024
 class Slot:
     """The place of one answer in the queue."""
 
-    __slots__ = ("chunks", "pending", "size")
+    __slots__ = ("chunks", "memory_bytes", "pending", "size")
 
     def __init__(self, pending: Pending[list[Chunk]] | None = None) -> None:
         self.chunks: list[Chunk] | None = None
         self.pending = pending
         self.size = 0
         """The bytes of an answer that is ready and waits behind a pending one."""
+        self.memory_bytes = 0
+        """The same without slices of files."""
 
 
 class KafkaSession:
@@ -49,6 +53,7 @@ class KafkaSession:
         "_held_bytes",
         "_overtaken",
         "_prefix_bytes",
+        "_quota",
         "_server",
         "_shapes",
         "_slots",
@@ -62,17 +67,46 @@ class KafkaSession:
         self._timers = server.node.timers
         self._connection = connection
         self._transport = connection.transport
-        self.caller = unauthenticated(connection.host, peer=connection.peer)
+        self.caller = unauthenticated(connection.host, connection.listener)
         self._shapes = server.shapes.of(self.caller)
         self._slots: deque[Slot] = deque()
         self._held_bytes = 0
         """The bytes of answers that wait behind a pending one."""
         self._overtaken: Callable[[], None] | None = None
-        """Completes the answer to the last request, where that is pending and need not be."""
+        """Completes the answer to the last request, if that is a long poll and still pending."""
         self._prefix_bytes = 0
-        """How far the last request was like others of its shape; 0 if it had none."""
+        """The length of the part that the last request shared with its shape; 0 without a shape."""
+        self._quota: ClientQuota | None = None
+        """The quota of the client whose request a handler served last."""
         self._has_begun = False
         """Whether a request has arrived."""
+
+    def authenticate(self, principal: Principal) -> None:
+        """Serve the following requests as those of a principal."""
+        connection = self._connection
+        software = self.caller.remembered.software
+        self.caller = Caller(principal, connection.listener, connection.host)
+        self.caller.remembered.software = software
+        self._shapes = self._server.shapes.of(self.caller)
+        self._prefix_bytes = 0
+        self._quota = None
+
+    @property
+    def takes_short_frames(self) -> bool:
+        """Whether a frame may be too short for a request: never."""
+        return False
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether an answer is pending."""
+        return bool(self._slots)
+
+    def send(self, answer: bytes) -> None:
+        """Send an answer that another session has made, behind those of earlier requests."""
+        if self._overtaken is not None:
+            overtaken, self._overtaken = self._overtaken, None
+            overtaken()
+        KafkaSession._promise(self, [answer])
 
     def handle(self, frame: memoryview) -> None:
         """Answer a request at once, or keep a slot for its answer."""
@@ -90,16 +124,26 @@ class KafkaSession:
                     self._connection.pause()
                 return
             if known is not None:
-                self._promise(known if isinstance(known, Pending) else [known[4:]])
+                self._promise_known(known)
                 return
         self._has_begun = True
         shapes = None if self._connection.peer else self._shapes
         answer, context = dispatch(server.node, frame, self.caller, now_ms, shapes)
         self._prefix_bytes, self._overtaken = context.prefix_bytes, context.overtaken
+        self._quota = context.quota
         if answer is None:
             self._pace(context)
         else:
             self._promise(answer, context)
+
+    def charge(self, duration_ns: int) -> None:
+        """Charge the time of an event to the client.
+
+        If that was too much, a handler serves the next request, and its response has the pause.
+        """
+        quota = self._quota
+        if quota is None or quota.charge_time(duration_ns, self._timers.now_ms):
+            self._prefix_bytes = 0
 
     def check(self, size: int, head: Buffer) -> None:
         """Refuse a client's request that is larger than its API needs."""
@@ -116,21 +160,36 @@ class KafkaSession:
         )
 
     def recognise(self, first: bytes) -> ForeignProtocol | None:
-        """Return what the client speaks instead of Kafka's protocol, if it is known."""
-        return None if self._has_begun else recognise(first, self._server.node.advertised)
+        """Return the protocol that the client speaks instead of Kafka's, if it is recognised."""
+        if self._has_begun:
+            return None
+        return recognise(first, self._bootstrap(), self._connection.listener)
+
+    def _bootstrap(self) -> tuple[str, int]:
+        """Return the address that clients of this listener connect to."""
+        node = self._server.node
+        return node.endpoints.get(self._connection.listener.name, node.advertised)
 
     def close(self) -> None:
-        """Give up the answers that are pending."""
+        """Abandon the answers that are pending."""
         for slot in self._slots:
             if slot.pending is not None:
                 slot.pending.abandon()
+            self._connection.use_memory(-slot.memory_bytes)
         self._slots.clear()
         self._held_bytes = 0
+
+    def _promise_known(self, known: bytes | Pending[list[Chunk]] | PacedAnswer) -> None:
+        """Queue an answer of the fast path behind others, or for a client that must pause."""
+        context = None
+        if isinstance(known, PacedAnswer):
+            known, context = known
+        self._promise(known if isinstance(known, Pending) else [known[4:]], context)
 
     def _promise(
         self, answer: list[Chunk] | Pending[list[Chunk]], context: RequestContext | None = None
     ) -> None:
-        """Queue an answer, or keep a slot for it where it is pending or others come first."""
+        """Queue an answer, or keep a slot for it if it is pending or others come first."""
         if isinstance(answer, Pending):
             slot = Slot(answer)
             self._slots.append(slot)
@@ -139,7 +198,7 @@ class KafkaSession:
                 lambda error: self._server.failed(self._connection, error),
             )
             if not answer.done:
-                self._pace()
+                self._pace(context)  # a client that must pause is not read before the answer either
             return
         if self._slots:
             slot = Slot()
@@ -154,6 +213,8 @@ class KafkaSession:
         slot.chunks = chunks
         slot.size = size_of(chunks)
         self._held_bytes += slot.size
+        slot.memory_bytes = memory_of(chunks)
+        self._connection.use_memory(slot.memory_bytes)
 
     def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
         """Queue an answer that was pending, and those that waited behind it."""
@@ -165,14 +226,16 @@ class KafkaSession:
             slots.popleft()
             connection.queue(chunks)
             while slots and (ready := slots[0].chunks) is not None:
-                self._held_bytes -= slots.popleft().size
+                held = slots.popleft()
+                self._held_bytes -= held.size
+                connection.use_memory(-held.memory_bytes)
                 connection.queue(ready)
         else:
             self._hold(slot, chunks)
         self._pace(context)
 
     def _pace(self, context: RequestContext | None = None) -> None:
-        """Stop reading where a client is over its quota, or too many of its answers wait."""
+        """Stop reading if the client is over its quota, or too many of its answers wait."""
         if context is not None and context.throttle_ms and not self._connection.peer:
             self._connection.mute(context.throttle_ms)
         elif not self.has_room():
@@ -182,3 +245,8 @@ class KafkaSession:
 def size_of(chunks: list[Chunk]) -> int:
     """Return the bytes of an answer, files included."""
     return sum(chunk.length if isinstance(chunk, FileSlice) else len(chunk) for chunk in chunks)
+
+
+def memory_of(chunks: list[Chunk]) -> int:
+    """Return the bytes of an answer that are in memory."""
+    return sum(len(chunk) for chunk in chunks if not isinstance(chunk, FileSlice))

@@ -5,30 +5,36 @@ import socket
 from collections.abc import Callable
 
 from barnabas.logs import get
-from barnabas.server.descriptors import SPARES, is_exhausted
+from barnabas.server.files.descriptors import SPARES, is_exhausted
 
 ACCEPTS_PER_EVENT = 64
 ACCEPT_PAUSE_S = 0.1
 TOLD_EVERY_S = 10.0
 OPEN_FILES = "the process's limit of open files"
 
-Admit = Callable[[socket.socket, str], None]
-"""Takes an accepted socket and the host that it comes from."""
+Admit = Callable[[socket.socket, str], int]
+"""Takes an accepted socket and the host that it comes from.
+
+Returns for how many milliseconds no other is to be accepted.
+"""
 
 log = get("barnabas.server")
 
 
 class RefusedConnections:
-    """Logs which limit connections are refused for: the first time, then every few seconds."""
+    """Logs the limit because of which connections are refused: at first, then every few seconds."""
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
         self._told_at_s: dict[str, float] = {}
         self._untold: dict[str, int] = {}
+        self.by_limit: dict[str, int] = {}
+        """How many connections were refused, by the limit."""
 
     def note(self, host: str, limit: str) -> None:
         """Count a refusal; log it unless this limit was logged a moment ago."""
         now_s, count = self._clock_s(), self._untold.pop(limit, 0) + 1
+        self.by_limit[limit] = self.by_limit.get(limit, 0) + 1
         told_at_s = self._told_at_s.get(limit)
         if told_at_s is not None and now_s - told_at_s < TOLD_EVERY_S:
             self._untold[limit] = count
@@ -47,7 +53,7 @@ class Listener:
         receive_buffer_bytes: int,
         refused: RefusedConnections,
     ) -> None:
-        """Bind to the address; accept no connection yet."""
+        """Bind to the address, without accepting connections."""
         self._loop = loop
         self._refused = refused
         self._admit: Admit
@@ -92,16 +98,20 @@ class Listener:
                     self._pause(error)
                 return
             try:
-                self._admit(accepted, str(address[0]))
+                pause_ms = self._admit(accepted, str(address[0]))
             except OSError as error:  # closed by the client before it was set up
                 accepted.close()
                 log.debug("lost a connection", client=str(address[0]), problem=str(error))
+                continue
+            if pause_ms:
+                self._stop_for(pause_ms / 1000)
+                return
 
     def _refuse_waiting(self) -> bool:
         """Close the connections that wait, with a spare descriptor; return whether that worked.
 
-        Their clients see it now, and not after a timeout. Linux looks for a descriptor before it
-        looks for a connection, so there may be no connection waiting.
+        So their clients need not wait for a timeout. Linux allocates a descriptor before it looks
+        for a connection, so there may be no connection waiting.
         """
         assert self._socket is not None
         with SPARES.spared() as spared:
@@ -119,11 +129,15 @@ class Listener:
         return True
 
     def _pause(self, error: OSError) -> None:
-        """Accept nothing for a moment, without descriptors; connected clients are still served."""
+        """Stop accepting for a moment: no descriptor is left. Connected clients are served."""
         assert self._socket is not None
         log.error("cannot accept connections for a moment", problem=str(error))
+        self._stop_for(ACCEPT_PAUSE_S)
+
+    def _stop_for(self, pause_s: float) -> None:
+        assert self._socket is not None
         self._loop.remove_reader(self._socket.fileno())
-        self._loop.call_later(ACCEPT_PAUSE_S, self._resume)
+        self._loop.call_later(pause_s, self._resume)
 
     def _resume(self) -> None:
         if self._socket is not None:

@@ -1,8 +1,8 @@
 """Runs scans: one step in each turn of the event loop, and long calls on threads.
 
-Other events come between two steps. A few scans of each lane are under way at a time, and of each
-owner one: what a client asks for waits behind what it asked for before, and the clients take turns.
-So memory is bounded, and a client that asks for much delays itself.
+Other events run between two steps. Each lane runs a few scans at a time, and one of each owner: a
+client's scan waits behind its earlier scans, and the clients take turns. So memory is bounded, and
+a client that asks for much delays only itself.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from barnabas.effects import Scan
 from barnabas.model.steps import Call
 
 ACTIVE_MAX = 4
-"""How many scans of a lane are under way at a time."""
+"""How many scans of a lane run at a time."""
 THREADS = 2
 
 Resume = Callable[[], Call | None]
 
 
 class Lane:
-    """Scans of one kind: the owners that wait, in order, and the owners whose scan is under way."""
+    """Scans of one kind: the owners that wait, in order, and the owners whose scan runs."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, deque[Scan]] = {}
         self.active: set[str] = set()
 
     def put(self, scan: Scan) -> None:
-        """Have a scan wait behind others of its owner."""
+        """Queue a scan behind others of its owner."""
         self.waiting.setdefault(scan.owner, deque()).append(scan)
 
     def take(self) -> Scan | None:
@@ -49,7 +49,7 @@ class Lane:
 
 
 class Scans:
-    """Every scan that was asked for."""
+    """All scans that wait or run."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, run_event: Callable[..., None]) -> None:
         self._loop = loop
@@ -60,7 +60,7 @@ class Scans:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="scan")
 
     def submit(self, scan: Scan) -> None:
-        """Have a scan carried out, in its turn."""
+        """Run a scan when it is its turn."""
         self._lanes.setdefault(scan.lane, Lane()).put(scan)
         self._begin(scan.lane)
 
@@ -82,7 +82,7 @@ class Scans:
                 self._threads.submit(self._make, scan, call)
 
     def _make(self, scan: Scan, call: Call) -> None:
-        """Make a call, on a thread, and have the loop go on with the scan."""
+        """Make a call on a thread, and continue the scan on the event loop."""
         resume: Resume
         try:
             resume = partial(scan.steps.send, call())
@@ -113,7 +113,7 @@ class Scans:
             going_on = True
         except StopIteration:
             pass
-        finally:  # a scan that failed has ended, too
+        finally:  # also after a scan that failed
             if not going_on and scan.lane in self._lanes:
                 self._lanes[scan.lane].active.discard(scan.owner)
                 self._begin(scan.lane)

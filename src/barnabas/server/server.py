@@ -10,6 +10,7 @@ timer.
 
 import asyncio
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,24 +21,39 @@ from barnabas.effects import Effect
 from barnabas.handlers.registry import serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.logs import get
+from barnabas.model.callers import CLIENT_LISTENER, OPERATOR_LISTENER, Principal
+from barnabas.model.callers import Listener as ListenerName
 from barnabas.model.errors import SyncFailedError, TooOldError
 from barnabas.model.meters import NO_METERS, Meters
 from barnabas.model.ports import File
+from barnabas.model.timers import Timer
 from barnabas.node.node import Node
 from barnabas.server import gauges
+from barnabas.server.admission import Admission
+from barnabas.server.buffered_memory import BufferedMemory
 from barnabas.server.buffers import BufferPool
+from barnabas.server.closing_log import ClosingLog
 from barnabas.server.connection import Connection
-from barnabas.server.descriptors import LAST_FILES, Shares
-from barnabas.server.disk import OsFile
-from barnabas.server.effects import EffectDriver, stop_at_once, stop_too_old
+from barnabas.server.edge_ports import (
+    AcceptedConnection,
+    ConnectionOwner,
+    OpenSession,
+    Session,
+    StreamSocket,
+)
+from barnabas.server.effect_runner import EffectDriver, OnSync, stop_at_once, stop_too_old
+from barnabas.server.files.descriptors import LAST_FILES, Shares
+from barnabas.server.files.disk import OsFile
 from barnabas.server.kafka_session import KafkaSession
 from barnabas.server.listener import OPEN_FILES, Listener, RefusedConnections
 from barnabas.server.metered_session import MeteredSession
-from barnabas.server.peer_links import PeerConnections
-from barnabas.server.ports import AcceptedConnection, OpenSession, Session, StreamSocket
+from barnabas.server.peers.peer_links import PeerConnections
+from barnabas.server.sasl_session import SaslSession
 from barnabas.server.slow_events import SlowEvents, WatchedLoop
+from barnabas.server.tls.handshakes import Handshake, Handshakes, Identity, ListenerTls
+from barnabas.server.tls.tls_transport import TlsTransport
 from barnabas.server.transport import PlainTransport, Transport
-from barnabas.server.watched_parts import WatchedSession, WatchedTransport
+from barnabas.server.watched_parts import WatchedSession, WatchedTlsTransport, WatchedTransport
 
 NS_PER_MS = 1_000_000
 RECEIVE_BYTES = 256 * 1024
@@ -45,37 +61,57 @@ SWEEP_INTERVAL_MS = 1_000
 SWEPT_AT_ONCE = 2_000
 """How many connections are checked in one event: 20,000 would take 10 ms."""
 SWEEP_PAUSE_MS = 20
+OPERATOR_BACKLOG = 64
 QUEUED_BYTES_MAX = 1024 * 1024
 QUEUED_ANSWERS_MAX = 1000
 NO_LIMIT = 1 << 62
 FRAMES_PER_EVENT = 256
 EVENT_MS_MAX = 2
-"""In whole milliseconds by a clock that is read once an event: 1 to 2 ms. So a client that sends
-requests without waiting for answers delays others by about this. The cost of an event of its own
-(20 us) is then a hundredth of it."""
+"""The time for one connection in an event: 1 to 2 ms, by a clock in whole milliseconds that is read
+once in an event. A client that pipelines requests delays others by about this. The cost of an extra
+event (20 us) is a hundredth of it."""
 
 log = get("barnabas.server")
 
+OpenConnection = Callable[[ConnectionOwner, Transport, str], AcceptedConnection]
+"""Takes the server, the transport of an accepted socket, and the host that it comes from."""
+
 
 class ListenerRole(NamedTuple):
-    """What the connections of one listener are."""
+    """The listener of a connection, its limits, and its protocol."""
 
     open_session: OpenSession
-    peers: bool
-    """Whether it is for other brokers."""
+    named: ListenerName
+    """The listener in the caller of each request."""
+    max_connections: int
+    """Connections beyond this number are refused; 0 means no limit."""
+    tls: ListenerTls | None = None
+    """How its connections are encrypted; None if they are not."""
+    open_connection: OpenConnection | None = None
+    """Makes the connections of a protocol without length-prefixed frames; None for others."""
 
 
 class Server:
-    """Accepts connections and runs their events."""
+    """Accepts connections and runs their events.
+
+    `on_sync` is called after each fsync, on the thread that made it.
+    """
+
+    serves_clients = False
+    """Whether clients are accepted."""
+    _operators = 0
+    """How many connections operators have."""
 
     def __init__(
-        self, node: Node, loop: asyncio.AbstractEventLoop, meters: Meters = NO_METERS
+        self,
+        node: Node,
+        loop: asyncio.AbstractEventLoop,
+        meters: Meters = NO_METERS,
+        on_sync: OnSync | None = None,
     ) -> None:
         performance = node.settings.performance
-        self.node = node
-        self._meters = meters
-        self._outbox = node.outbox
-        self._timers = node.timers
+        self.node, self._meters = node, meters
+        self._outbox, self._timers = node.outbox, node.timers
         self._fire: Callable[[], None] = node.timers.fire
         self.slow_events: SlowEvents | None = None
         """The events that took long, if `performance.slow_event_time` is set."""
@@ -91,21 +127,26 @@ class Server:
         self.queued_bytes_max, self.queued_answers_max = QUEUED_BYTES_MAX, QUEUED_ANSWERS_MAX
         self.frames_per_event, self.event_ms_max = FRAMES_PER_EVENT, EVENT_MS_MAX
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
-        self.buffers = BufferPool()
+        self.memory = BufferedMemory(performance.max_buffered_bytes, self.in_turn)
+        self.buffers = BufferPool(performance.max_buffered_bytes)
         self.shapes = Shapes(node)
-        self.connections: dict[AcceptedConnection, None] = {}
+        self.connections: dict[AcceptedConnection, ListenerName] = {}
         self.dirty: list[AcceptedConnection] = []
         self._turns: deque[Callable[[], None]] = deque()
         self._unswept: list[AcceptedConnection] = []
+        self.handshakes = Handshakes(self, node.settings.security.handshake_timeout_ms)
         self.peers = PeerConnections(self)
-        self.driver = EffectDriver(node, loop, self.run_event, self.peers)
+        self.driver = EffectDriver(node, loop, self.run_event, self.peers, on_sync)
         self._carry_out: Callable[[Sequence[Effect]], None] = self.driver.carry_out
         if self.slow_events is not None:
             self._carry_out = self.slow_events.carrying_out(self.driver.carry_out)
         self._settings = performance
         self._listeners: dict[Listener, ListenerRole] = {}
-        self._by_host: dict[str, int] = {}
-        self._refused = RefusedConnections(loop.time)
+        self._admission = Admission(performance, node.quotas, loop, self.monotonic_ms)
+        self._closing_log, self.refused = (
+            ClosingLog(self.monotonic_ms),
+            RefusedConnections(loop.time),
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self.shares = Shares(NO_LIMIT, NO_LIMIT, 0)
@@ -114,21 +155,49 @@ class Server:
         serve_itself(node)
 
     def bind(
-        self, host: str, port: int, *, peers: bool = False, open_session: OpenSession | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        named: ListenerName = CLIENT_LISTENER,
+        open_session: OpenSession | None = None,
+        max_connections: int = 0,
+        tls: ListenerTls | None = None,
     ) -> tuple[str, int]:
         """Bind a listener to an address; return it, with the port that was found for 0.
 
         `open_session` chooses the protocol that its clients speak: by default Kafka's.
         """
         receive_buffer_bytes = self._settings.socket_receive_buffer_bytes
-        listener = Listener(self.loop, (host, port), receive_buffer_bytes, self._refused)
-        self._listeners[listener] = ListenerRole(open_session or self._open_kafka_session, peers)
+        listener = Listener(self.loop, (host, port), receive_buffer_bytes, self.refused)
+        opens = open_session or self._open_kafka_session
+        self._listeners[listener] = ListenerRole(opens, named, max_connections, tls)
         return listener.address
+
+    def bind_operators(
+        self, host: str, port: int, open_connection: OpenConnection, max_connections: int
+    ) -> tuple[str, int]:
+        """Bind the listener for operators, whose connections count as no client's."""
+        listener = Listener(self.loop, (host, port), 0, self.refused)
+        self._listeners[listener] = ListenerRole(
+            self._open_kafka_session,
+            OPERATOR_LISTENER,
+            max_connections,
+            open_connection=open_connection,
+        )
+        return listener.address
+
+    def listen_to_operators(self) -> None:
+        """Start to accept connections of operators."""
+        for listener, role in self._listeners.items():
+            if role.named is OPERATOR_LISTENER:
+                listener.listen(OPERATOR_BACKLOG, partial(self._admit_operator, role))
 
     def listen(self, *, peers: bool) -> None:
         """Start to accept clients, or other brokers."""
+        self.serves_clients = self.serves_clients or not peers
         for listener, role in self._listeners.items():
-            if role.peers == peers:
+            if role.named.is_peer == peers and role.named is not OPERATOR_LISTENER:
                 admit = self._admit if peers else self._admit_client
                 listener.listen(self._settings.backlog, partial(admit, role))
         if not peers:
@@ -136,6 +205,7 @@ class Server:
 
     def stop_listening(self) -> None:
         """Stop accepting connections."""
+        self.serves_clients = False
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
@@ -145,6 +215,7 @@ class Server:
         for connection in list(self.connections):
             connection.flush()
             connection.close()
+        self._admission.close()
         self.peers.close_all()
         if self.slow_events is not None:
             self.slow_events.close()
@@ -160,6 +231,11 @@ class Server:
     def monotonic_ms() -> int:
         """Return a clock that never jumps, for waits."""
         return time.monotonic_ns() // NS_PER_MS
+
+    @staticmethod
+    def monotonic_ns() -> int:
+        """Return the same clock for short times."""
+        return time.monotonic_ns()
 
     @staticmethod
     def descriptor_of(file: File) -> int:
@@ -183,7 +259,7 @@ class Server:
         self.after_event()
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """Run a callback as an event of its own, after those that wait already."""
+        """Run a callback as a separate event, after those that already wait."""
         self.loop.call_soon(self.run_event, callback)
 
     @property
@@ -192,9 +268,9 @@ class Server:
         return len(self._turns)
 
     def in_turn(self, callback: Callable[[], None]) -> None:
-        """Run a callback as an event of its own: one of them each time the loop looks at sockets.
+        """Run a callback as a separate event: one of them each time the loop looks at sockets.
 
-        However many connections have requests set aside, the others wait for one of them only.
+        Even if many connections have a backlog, the others wait for only one of them.
         """
         self._turns.append(callback)
         if len(self._turns) == 1:
@@ -225,14 +301,14 @@ class Server:
                 self._arm(next_ms)
 
     def watch_reading(self, connection: AcceptedConnection, *, wanted: bool) -> None:
-        """Have `on_readable` called when bytes arrive, or leave them in the kernel."""
+        """Call `on_readable` when bytes arrive, or leave them in the kernel."""
         if wanted:
             self.loop.add_reader(connection.descriptor, self.run_event, connection.on_readable)
         else:
             self.loop.remove_reader(connection.descriptor)
 
     def watch_writing(self, connection: AcceptedConnection, *, wanted: bool) -> None:
-        """Have `on_writable` called when the kernel has room, or not."""
+        """Call `on_writable` when the kernel has room, or stop doing so."""
         if wanted:
             self.loop.add_writer(connection.descriptor, self.run_event, connection.on_writable)
         else:
@@ -240,32 +316,28 @@ class Server:
 
     def forget(self, connection: AcceptedConnection) -> None:
         """Drop a closing connection."""
-        self.connections.pop(connection, None)
-        if connection.peer:
-            return
-        left = self._by_host.get(connection.host, 1) - 1
-        if left:
-            self._by_host[connection.host] = left
-        else:
-            self._by_host.pop(connection.host, None)
+        named = self.connections.pop(connection, None)
+        if named is OPERATOR_LISTENER:
+            self._operators -= 1
+        elif named is not None and not named.is_peer:
+            self._admission.leave(connection.host, named)
 
     def hand_over(
         self, connection: AcceptedConnection, successor: AcceptedConnection, event: str
     ) -> None:
         """Log an event, and have another object serve the connection's transport from now on."""
-        log.warning(event, client=connection.host)
-        del self.connections[connection]
-        self.connections[successor] = None
+        self._closing_log.write(event, connection.host)
+        self.connections[successor] = self.connections.pop(connection)
         self.watch_reading(successor, wanted=True)
 
     def refuse(self, connection: AcceptedConnection, problem: str) -> None:
         """Close a connection that does not speak the protocol."""
-        log.warning("closed a connection", client=connection.host, problem=problem)
+        self._closing_log.write("closed a connection", connection.host, problem=problem)
         connection.flush()  # earlier requests are answered
         connection.close()
 
     def failed(self, connection: AcceptedConnection, error: Exception) -> None:
-        """Close a connection whose request met a defect of the broker."""
+        """Close a connection whose request hit a defect of the broker."""
         log.error("a request failed", client=connection.host, exc_info=error)
         connection.close()
 
@@ -289,41 +361,91 @@ class Server:
         self._timer = None
         self.run_event(self._fire)
 
-    def _admit_client(self, role: ListenerRole, accepted: socket.socket, host: str) -> None:
-        settings = self._settings
-        limit = None
-        from_host = self._by_host.get(host, 0)
-        if settings.max_connections_per_ip and from_host >= settings.max_connections_per_ip:
-            limit = "max_connections_per_ip"
-        elif len(self.connections) >= settings.max_connections:
-            limit = "max_connections"
-        elif self._lacks_files(accepted):
+    def _admit_client(self, role: ListenerRole, accepted: socket.socket, host: str) -> int:
+        admission = self._admission
+        limit = admission.refusal(host, role.named, role.max_connections, len(self.connections))
+        if limit is None and self._lacks_files(accepted):
             limit = OPEN_FILES
         if limit is not None:
-            self._refused.note(host, limit)
             accepted.close()
-            return
+        else:
+            limit = admission.slow_down(accepted, host)
+        if limit is not None:
+            self.refused.note(host, limit)
+            return admission.pause_ms()
+        admission.enter(host, role.named)
+        try:
+            self._admit(role, accepted, host)
+        except OSError:
+            admission.leave(host, role.named)
+            raise
+        return admission.pause_ms()
+
+    def _admit_operator(self, role: ListenerRole, accepted: socket.socket, host: str) -> int:
+        """Admit an operator, also where clients are refused: that is when operators look."""
+        if self._operators >= role.max_connections:
+            accepted.close()
+            self.refused.note(host, "max_connections of listener HTTP")
+            return 0
         self._admit(role, accepted, host)
+        self._operators += 1
+        return 0
 
     def _lacks_files(self, accepted: socket.socket) -> bool:
         """Tell whether the descriptors that are left are needed for logs."""
         most = self.shares.connections_beside(len(self.node.partitions))
-        # The system gives out the lowest free number: nearly all below this one are in use.
+        # The system uses the lowest free number: nearly all below this one are in use.
         is_last = accepted.fileno() >= self.shares.limit - LAST_FILES
         return len(self.connections) >= most or is_last
 
-    def _admit(self, role: ListenerRole, accepted: socket.socket, host: str) -> None:
+    def _admit(self, role: ListenerRole, accepted: socket.socket, host: str) -> int:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._settings.socket_send_buffer_bytes:
             size = self._settings.socket_send_buffer_bytes
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-        transport = self._transport(accepted, host)
-        connection = Connection(self, transport, host, role.open_session, peer=role.peers)
-        self.connections[connection] = None
-        if not role.peers:
-            self._by_host[host] = self._by_host.get(host, 0) + 1
+        connection: AcceptedConnection
+        if role.open_connection is not None:
+            connection = role.open_connection(self, self._transport(accepted, host), host)
+        elif role.tls is None:
+            transport = self._transport(accepted, host)
+            connection = Connection(self, transport, host, role.open_session, role.named)
+        else:
+            connection = self.handshakes.begin(accepted, host, role, role.tls)
+        self.connections[connection] = role.named
         self.watch_reading(connection, wanted=True)
+        return 0
+
+    def begin_secured(
+        self, handshake: Handshake, secured: ssl.SSLSocket, identity: Identity
+    ) -> None:
+        """Replace a completed handshake by a connection."""
+        transport = self._secured_transport(secured, handshake.host, identity.principal)
+        role = handshake.role
+        connection = Connection(self, transport, handshake.host, role.open_session, role.named)
+        del self.connections[handshake]
+        self.connections[connection] = role.named
+        self.watch_reading(connection, wanted=True)
+        transport.serve(connection, self._until_expiry(connection, identity), handshake.memory)
+
+    def _secured_transport(
+        self, secured: ssl.SSLSocket, host: str, principal: Principal | None
+    ) -> TlsTransport:
+        if self.slow_events is None:
+            return TlsTransport(self, secured, principal)
+        return WatchedTlsTransport(self.slow_events, self, secured, host, principal)
+
+    def _until_expiry(self, connection: Connection, identity: Identity) -> Timer | None:
+        """End a client's connection when the certificate that it was opened with expires.
+
+        Those of other brokers stay open: an expired certificate must not fence a broker.
+        """
+        if identity.certificate is None or connection.peer:
+            return None
+        timers = self._timers
+        left_ms = max(0, identity.certificate.not_after_ms - timers.wall_ms)
+        problem = "the client's certificate has expired"
+        return timers.after(left_ms, lambda: self.refuse(connection, problem))
 
     def _transport(self, accepted: StreamSocket, host: str) -> Transport:
         if self.slow_events is None:
@@ -331,9 +453,15 @@ class Server:
         return WatchedTransport(self.slow_events, self, accepted, host)
 
     def _open_kafka_session(self, connection: Connection) -> Session:
-        meters, session = self._meters, KafkaSession(self, connection)
+        meters, served = self._meters, KafkaSession(self, connection)
         if meters.is_collecting:
-            session = MeteredSession(meters, self, connection)
+            served = MeteredSession(meters, self, connection)
+        transport = connection.transport
+        if isinstance(transport, TlsTransport) and transport.principal is not None:
+            served.authenticate(transport.principal)
+        session: Session = served
+        if connection.listener.has_sasl:
+            session = SaslSession(self, connection, served)
         if self.slow_events is None:
             return session
         return WatchedSession(self.slow_events, session, connection.host)
@@ -344,6 +472,7 @@ class Server:
         idle_ms, stall_ms = self._settings.connection_idle_ms, self._settings.request_stall_ms
         if not self._unswept:
             self.peers.sweep(now_ms)
+            self.handshakes.sweep(now_ms)
             self._unswept = list(self.connections)
         swept = self._unswept[-SWEPT_AT_ONCE:]
         del self._unswept[-SWEPT_AT_ONCE:]

@@ -1,13 +1,13 @@
-"""What holds up the event loop: a log line for each event that takes longer than a limit.
+"""Logs what holds up the event loop: a line for each event that takes longer than a limit.
 
 An event is one callback of the loop. Its steps are timed, too: each request, each timer, sending to
 a client, carrying out effects, a garbage collection. The line names the event and its longest step,
 and says how much of the time was spent on the processor: the rest was spent waiting, for a system
-call or for another thread that held the interpreter.
+call or for another thread that held the interpreter lock.
 
 It is off unless `performance.slow_event_time` is set. Then the server gets a loop that times its
-callbacks, connections that time their requests, and timers that time their actions. Where it is
-off, nothing here is ever called.
+callbacks, connections that time their requests, and timers that time their actions. If it is off,
+nothing in this module is called.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class SlowEvent(NamedTuple):
     duration_ms: float
     cpu_ms: float
     step: str
-    """Empty where no step was timed."""
+    """The name of the step; empty if no step was timed."""
     step_ms: float
     facts: Mapping[str, object]
     """About the step: for a request its API, its client and its size."""
@@ -60,10 +60,10 @@ class SlowEvents:
         self.count = 0
         """How many events took longer than the limit."""
         self.longest = SlowEvent("", 0.0, 0.0, "", 0.0, {})
-        """The longest event of all, above the limit or not."""
+        """The longest event, even if it is below the limit."""
         self.last: deque[SlowEvent] = deque(maxlen=KEPT_MAX)
         self._thread = 0
-        """The thread that is within an event; 0 for none."""
+        """The thread that runs an event now; 0 if none does."""
         self._step_ns = 0
         self._step, self._facts = "", Facts()
         self._collection_ns = 0
@@ -90,7 +90,7 @@ class SlowEvents:
             if took_ms >= self._limit_ms or took_ms > self.longest.duration_ms:
                 cpu_ms = (self._cpu_ns() - cpu_ns) / NS_PER_MS
                 step_ms = self._step_ns / NS_PER_MS
-                # An event of the node's comes with the function that runs it: `Server.run_event`.
+                # For an event of the node, the callback is `Server.run_event` with its argument.
                 name = name_of(arguments[0] if arguments and callable(arguments[0]) else callback)
                 self._note(SlowEvent(name, took_ms, cpu_ms, self._step, step_ms, self._facts))
 
@@ -101,7 +101,7 @@ class SlowEvents:
         *arguments: P.args,
         **named: P.kwargs,
     ) -> R:
-        """Run a part of an event; it is described where it was the longest so far."""
+        """Run a part of an event; describe it if it was the longest so far."""
         started_ns = self._clock_ns()
         try:
             return action(*arguments, **named)
@@ -112,7 +112,7 @@ class SlowEvents:
                 self._step, self._facts = describe()
 
     def run_timer(self, action: Callable[[], None]) -> None:
-        """Do what a timer was set for."""
+        """Run the action of a timer."""
         self.step(lambda: (name_of(action), {}), action)
 
     def carrying_out(
@@ -143,7 +143,7 @@ class SlowEvents:
         )
 
     def _on_collection(self, phase: str, info: Mapping[str, int]) -> None:
-        """Time a garbage collection: the loop stands still, whichever thread it is on."""
+        """Time a garbage collection, which stops the event loop on any thread."""
         now_ns = self._clock_ns()
         if phase == "start":
             self._collection_ns = now_ns
@@ -199,7 +199,7 @@ class WatchedLoop:
 
 
 def name_of(callback: Callable[..., object]) -> str:
-    """Return what a callback is called, with the functions that it encloses."""
+    """Return the name of a callback, with the functions that it wraps."""
     if isinstance(callback, partial):
         callback = callback.func
     name = str(getattr(callback, "__qualname__", type(callback).__name__))

@@ -1,10 +1,10 @@
 """The transport of one connection: bytes in and out of its socket.
 
-What is to be sent is queued as chunks and leaves in few, gathered sends. Slices of files are sent
-by sendfile where they are large enough to pay for it.
+Outgoing bytes are queued as chunks and sent in few, gathered sends. Slices of files are sent by
+sendfile if they are large enough to make it worthwhile.
 
-`Transport` is what the other parts of a connection use. `PlainTransport` is the one without
-encryption; a TLS transport can take its place.
+The other parts of a connection use the interface `Transport`. `PlainTransport` implements it
+without encryption, `server/tls/tls_transport.py` with TLS.
 """
 
 import os
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.model.ports import Buffer, Chunk, FileSlice
-from barnabas.server.ports import AcceptedConnection, StreamSocket, TransportOwner
+from barnabas.server.edge_ports import AcceptedConnection, StreamSocket, TransportOwner
 
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 SENDFILE_BYTES_MAX = 1 << 30
@@ -27,14 +27,14 @@ class Transport(Protocol):
 
     descriptor: int
     out: deque[Chunk]
-    """What is to be sent, the oldest first."""
+    """The chunks to send, the oldest first."""
     out_bytes: int
-    """How much was queued since the queue was last empty."""
+    """How many bytes were queued since the queue was last empty."""
     is_writing: bool
     """Whether it waits for the kernel to have room."""
 
     def receive(self, buffer: memoryview, /) -> int:
-        """Read what has arrived; 0 is the end. Raise `BlockingIOError` where nothing has."""
+        """Read what has arrived; 0 is the end. Raise `BlockingIOError` if nothing has."""
 
     def send_queued(self) -> bool:
         """Send as much of the queue as the kernel takes; return whether a part of a chunk left."""
@@ -70,7 +70,7 @@ class PlainTransport:
     def __init__(self, server: TransportOwner, accepted: StreamSocket) -> None:
         self._server = server
         self._socket = accepted
-        # The socket's own function, since each event of the connection calls it.
+        # The socket's own function, to save a call in each event of the connection.
         self.receive: Callable[[memoryview], int] = accepted.recv_into
         self.descriptor = accepted.fileno()
         self.out: deque[Chunk] = deque()

@@ -1,12 +1,16 @@
 """A transport and a session whose work is timed: see `slow_events.py`."""
 
+import ssl
+
+from barnabas.model.callers import Principal
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Buffer
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.headers import parse_request_header
+from barnabas.server.edge_ports import ConnectionOwner, Session, StreamSocket, TransportOwner
 from barnabas.server.foreign import ForeignProtocol
-from barnabas.server.ports import Session, StreamSocket, TransportOwner
 from barnabas.server.slow_events import Facts, SlowEvents
+from barnabas.server.tls.tls_transport import TlsTransport
 from barnabas.server.transport import PlainTransport
 
 
@@ -27,6 +31,28 @@ class WatchedTransport(PlainTransport):
         return self._events.step(lambda: ("sending", {"client": self._host}), super().send_queued)
 
 
+class WatchedTlsTransport(TlsTransport):
+    """A TLS transport whose sends are timed."""
+
+    __slots__ = ("_events", "_host")
+
+    def __init__(
+        self,
+        events: SlowEvents,
+        server: ConnectionOwner,
+        accepted: ssl.SSLSocket,
+        host: str,
+        principal: Principal | None,
+    ) -> None:
+        super().__init__(server, accepted, principal)
+        self._events = events
+        self._host = host
+
+    def send_queued(self) -> bool:
+        """Send as much of the queue as the kernel takes; return whether a part of a chunk left."""
+        return self._events.step(lambda: ("sending", {"client": self._host}), super().send_queued)
+
+
 class WatchedSession:
     """A Kafka session whose requests are timed."""
 
@@ -37,6 +63,11 @@ class WatchedSession:
         self._session = session
         self._host = host
 
+    @property
+    def takes_short_frames(self) -> bool:
+        """Ask the session."""
+        return self._session.takes_short_frames
+
     def handle(self, frame: memoryview) -> None:
         """Have the session handle a request, as a step of the event."""
         self._events.step(lambda: self._describe(frame), self._session.handle, frame)
@@ -44,6 +75,10 @@ class WatchedSession:
     def check(self, size: int, head: Buffer) -> None:
         """Have the session check the beginning of a frame."""
         self._session.check(size, head)
+
+    def charge(self, duration_ns: int) -> None:
+        """Have the session charge its client."""
+        self._session.charge(duration_ns)
 
     def has_room(self) -> bool:
         """Ask the session."""

@@ -1,1 +1,1 @@
-"""A whole broker and its clients in one thread: a simulated network, disk and clock, one seed."""
+"""Runs whole brokers and clients in one thread on a simulated network, disk and clock."""

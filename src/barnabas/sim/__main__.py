@@ -1,6 +1,7 @@
-"""Run seeds: `python -m barnabas.sim --seed 1 --seeds 1000`, and one with its trace: `--trace`.
+"""Runs seeds of the simulation: `python -m barnabas.sim --seed 1 --seeds 1000`.
 
-Each seed is played twice: in a world with a lone broker, and in one with a cluster.
+`--trace` shows everything that happened. Each seed runs twice: in a world with a single broker, and
+in a world with a cluster.
 """
 
 import argparse
@@ -23,13 +24,15 @@ Played = tuple[str, Result]
 
 
 def main() -> int:
-    """Play seeds; return 1 where any of them found something."""
+    """Run the seeds; return 1 if any of them failed."""
     parser = argparse.ArgumentParser(prog="barnabas.sim", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
-    parser.add_argument("--seeds", type=int, default=1, help="how many (1)")
-    parser.add_argument("--world", choices=sorted(WORLDS), help="one kind of world alone")
+    parser.add_argument("--seeds", type=int, default=1, help="the number of seeds (1)")
+    parser.add_argument("--world", choices=sorted(WORLDS), help="run one kind of world only")
     parser.add_argument("--trace", action="store_true", help="show everything that happened")
-    parser.add_argument("--jobs", type=int, default=1, help="how many at a time (1)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="the number of seeds that run at once (1)"
+    )
     wanted = parser.parse_args()
     worlds = [wanted.world] if wanted.world else list(WORLDS)
     total = wanted.seeds * len(worlds)
@@ -50,7 +53,7 @@ def main() -> int:
 
 
 def played(wanted: argparse.Namespace, worlds: list[str]) -> Iterator[Played]:
-    """Play every seed in every world."""
+    """Run every seed in every world."""
     chosen = product(range(wanted.seed, wanted.seed + wanted.seeds), worlds)
     one = partial(play, keep_trace=wanted.trace)
     if wanted.jobs == 1:
@@ -61,10 +64,10 @@ def played(wanted: argparse.Namespace, worlds: list[str]) -> Iterator[Played]:
 
 
 def play(chosen: tuple[int, str], *, keep_trace: bool) -> Played:
-    """Play one seed in one world.
+    """Run one seed in one world.
 
-    What a world leaves behind is swept up after it, at once: looking for it meanwhile costs a
-    fifth of the time.
+    The garbage collector runs once after each world. Collecting during a run would take a fifth of
+    the time.
     """
     seed, world = chosen
     gc.disable()
@@ -74,7 +77,7 @@ def play(chosen: tuple[int, str], *, keep_trace: bool) -> Played:
 
 
 def show(world: str, result: Result, *, trace: bool) -> bool:
-    """Print a trace that was asked for, and what went wrong; return whether anything did."""
+    """Print the trace and the problem of a run, if any; return whether there was a problem."""
     for line in result.trace:
         say(line[:LINE_CHARS])
     seed = f"seed {result.seed} ({world})"
@@ -82,14 +85,14 @@ def show(world: str, result: Result, *, trace: bool) -> bool:
         say(f"{seed} fails at {result.simulated_ms} ms: {result.problem.strip()}")
         if not trace:
             how = f"--world {world} --seed {result.seed}"
-            say(f"  to see how: python -m barnabas.sim {how} --trace")
+            say(f"  show the trace: python -m barnabas.sim {how} --trace")
     elif trace:
-        say(f"{seed} is fine; digest {result.digest}")
+        say(f"{seed} passes; digest {result.digest}")
     return result.problem is not None
 
 
 def say(line: str) -> None:
-    """Print a line at once."""
+    """Print a line and flush it."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -1,12 +1,11 @@
 """A simulated machine with one broker. After a power cut its disk keeps synced data only.
 
-What `server/` does on an event loop happens here by the world's clock: bytes come in and go out
-over the server's own connections (`sim/edge.py`), effects are carried out after each event, timers
-fire when due.
-A mistake of the broker's that a real server would log and survive ends the simulation.
+It does by simulated time what `server/` does on an event loop: it receives and sends bytes over the
+server's own connections (`sim/edge.py`), carries out effects after each event, and fires timers
+when they are due. A defect that a real server would log and survive ends the simulation.
 
-A machine may stand still: everything that happens to the broker meanwhile happens when it goes on.
-Its clock on the wall may be wrong, and jump; the one that measures how long things take does not.
+A machine may be paused: everything that would happen to the broker meanwhile happens when it
+resumes. Its wall clock may be wrong and may jump. Its monotonic clock is always right.
 """
 
 from collections import deque
@@ -26,14 +25,14 @@ from barnabas.model.settings import (
 from barnabas.model.steps import Call, Steps, finish, resume
 from barnabas.node.chores.checkpointing import checkpoint
 from barnabas.node.node import Node
-from barnabas.server.ports import AcceptedConnection
-from barnabas.sim.callers import Caller, drawn_limits
+from barnabas.server.edge_ports import AcceptedConnection
 from barnabas.sim.edge import SimServer
-from barnabas.sim.faults.cut_links import Wires
+from barnabas.sim.faults.cut_links import LinkFaults
 from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.lanes import Lanes
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.network import Link
+from barnabas.sim.simulated_connections import Caller, draw_limits
 from barnabas.sim.world import InvariantError, World
 from barnabas.storage.changes import Sync
 from barnabas.storage.flush import carry_out
@@ -68,59 +67,59 @@ class Host:
         *,
         name: str = "broker",
         settings: Settings = SETTINGS,
-        wires: Wires | None = None,
+        link_faults: LinkFaults | None = None,
         neighbours: dict[Address, "Host"] | None = None,
     ) -> None:
         self.world = world
         self.faults = faults
         self.name = name
         self.settings = settings
-        self.wires = Wires(world) if wires is None else wires
+        self.link_faults = LinkFaults(world) if link_faults is None else link_faults
         self.neighbours = {} if neighbours is None else neighbours
-        """The brokers there are, this one too, by where they listen for each other."""
+        """All brokers, including this one, by their inter-broker address."""
         self.disk = MemoryDisk()
         self.life = 0
         self.node: Node | None = None
         self.links: dict[Link, None] = {}
         self.invariants: list[Callable[[Node], None]] = []
-        """What must hold after each event of the broker's."""
-        self.on_bad_sync: Callable[[], None] = lambda: None
-        """Called where the power is to go in the middle of a sync."""
-        self.judge: Callable[[Host, bytes], Callable[[bytes], None] | None] | None = None
-        """Called with each request of another broker; what it returns hears the answer."""
+        """Called after each event of the broker, to check invariants."""
+        self.on_power_cut_in_sync: Callable[[], None] = lambda: None
+        """Called when the power is to fail in the middle of a sync."""
+        self.check_request: Callable[[Host, bytes], Callable[[bytes], None] | None] | None = None
+        """Called with each request from another broker; the returned callback gets the response."""
         self.on_ask: Callable[[Host, Ask], None] = lambda *_: None
-        """Called when the broker has asked another for something."""
+        """Called when the broker has sent a request to another broker."""
         self.skew_ms = 0
-        """How far the clock on the wall is ahead."""
+        """How far the wall clock is ahead."""
         self.first_level = LATEST_LEVEL
-        """The feature level of a cluster that it forms."""
+        """The feature level of a cluster that this broker forms."""
         self.damaged = False
-        """Whether what it has on disk may be wrong."""
-        self.serves = False
-        """Whether clients can connect: others must have let the broker in first."""
+        """Whether the data on its disk may be damaged."""
+        self.accepts_clients = False
+        """Whether clients can connect: the cluster must have unfenced the broker first."""
         self.paused = False
         self._backlog: deque[tuple[int, Callable[[], object]]] = deque()
         self._lanes = Lanes(self)
         self._server: SimServer
         self._callers: dict[Link, Caller] = {}
         self._edge = Random(f"{world.seed} {name}")
-        """Chance of its own: how bytes arrive must not change what else a seed draws."""
-        self._limits = drawn_limits(self._edge, Random(f"{world.seed} {name} turns"))
+        """A separate random generator: how bytes arrive must not change other draws of a seed."""
+        self._limits = draw_limits(self._edge, Random(f"{world.seed} {name} turns"))
         self._armed_ms: int | None = None
 
     def start(self) -> None:
-        """Start a broker on what the disk holds; a little room is kept for that (see app.py)."""
+        """Start a broker on the data on its disk, with some reserved space (see app.py)."""
         self.life += 1
-        self.serves = False
+        self.accepts_clients = False
         node = Node(self.settings, self.disk, Random(self.world.rng.getrandbits(64)))
         node.first_level = self.first_level
         serve_itself(node)
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None
-        node.start(self._wall_ms).when_done(self._serve)
+        node.start(self._wall_ms).when_done(self._accept_clients)
         self.disk.room = full_room
         self.node = node
-        self._server = SimServer(node, self._limits, self._soon, self._closed)
+        self._server = SimServer(node, self._limits, self._call_soon, self._closed)
         self._callers.clear()
         self._armed_ms = None
         self.world.note(self.name, f"starts its life {self.life}")
@@ -128,8 +127,11 @@ class Host:
         self._after_event(node)
 
     def stop(self, then: Callable[[], None]) -> None:
-        """Do what a broker does before it ends by itself: have others take over, sync everything,
-        leave a marker. How long others take is not waited for without end (see app.py)."""
+        """Shut the broker down: hand over leadership, sync all files and write the clean shutdown
+        marker.
+
+        It waits for a limited time until others have taken over (see app.py).
+        """
         node, life = self.node, self.life
         assert node is not None
         self.world.note(self.name, "stops")
@@ -140,7 +142,7 @@ class Host:
             if self.paused:
                 self.world.after(LEAVE_PATIENCE_MS, end)
                 return
-            self.act(life, node.quorum.raft.resign)
+            self.run_event(life, node.quorum.raft.resign)
             self._close(node)
             then()
 
@@ -148,14 +150,14 @@ class Host:
             self._close(node)
             then()
         else:
-            self.act(life, lambda: self._leave(node, lambda: self.world.after(0, end)))
+            self.run_event(life, lambda: self._leave(node, lambda: self.world.after(0, end)))
             self.world.after(LEAVE_PATIENCE_MS, end)
 
     def _leave(self, node: Node, left: Callable[[], None]) -> None:
         node.membership.leave().when_done(lambda _: left())
 
-    def _serve(self, _: None) -> None:
-        self.serves = True
+    def _accept_clients(self, _: None) -> None:
+        self.accepts_clients = True
 
     def _close(self, node: Node) -> None:
         for partition in node.partitions.values():
@@ -164,7 +166,7 @@ class Host:
             node.stop()
 
     def flip(self) -> None:
-        """Have a bit of a log tip over, on the drive and for every reader."""
+        """Flip a bit of a log, on the drive and for every reader."""
         rng, base = self.world.rng, f"{self.settings.broker.data_dir}/topics"
         folders = [f"{base}/{t}/{p}" for t in self.disk.list(base) for p in "0123"]
         paths = [f"{folder}/{name}" for folder in folders for name in self.disk.list(folder)]
@@ -172,15 +174,15 @@ class Host:
         if logs:
             path = rng.choice(logs)
             bit = rng.randrange(8 * self.disk.size(path))
-            self.world.note(self.name, f"has bit {bit} of {path} tip over")
+            self.world.note(self.name, f"has bit {bit} of {path} flipped")
             self.damaged = True
             self.disk.flip(path, bit)
 
     def kill(self, *, power_cut: bool) -> None:
-        """End the broker without a word; with the power goes what was not synced."""
+        """Kill the broker; a power cut also loses unsynced data."""
         self.world.note(self.name, "loses power" if power_cut else "is killed")
         self.life += 1
-        self.node, self.serves = None, False
+        self.node, self.accepts_clients = None, False
         if power_cut:
             self.disk.power_cut(self.world.rng)
         for link in list(self.links):
@@ -192,22 +194,22 @@ class Host:
         self.paused = False
 
     def pause(self) -> None:
-        """Stand still, as a process does that got SIGSTOP: frames and timers wait."""
-        self.world.note(self.name, "stands still")
+        """Pause the process as SIGSTOP does: frames and timers wait."""
+        self.world.note(self.name, "is paused")
         self.paused = True
 
     def resume(self) -> None:
-        """Go on with everything that waits."""
+        """Resume the process, and handle everything that waits."""
         if not self.paused:
             return
-        self.world.note(self.name, "goes on")
+        self.world.note(self.name, "resumes")
         self.paused = False
         waiting, self._backlog = self._backlog, deque()
         for life, callback in waiting:
-            self.act(life, callback)
+            self.run_event(life, callback)
 
-    def act(self, life: int, callback: Callable[[], object]) -> None:
-        """Have something happen to the broker, unless it is another one by now."""
+    def run_event(self, life: int, callback: Callable[[], object]) -> None:
+        """Run an event of the broker, unless it was restarted since."""
         node = self.node
         if node is None or life != self.life:
             return
@@ -223,14 +225,16 @@ class Host:
         """Handle one request."""
 
         def arrive() -> None:
-            judge = self.judge(self, frame) if link.peer and self.judge is not None else None
+            check_response = None
+            if link.peer and self.check_request is not None:
+                check_response = self.check_request(self, frame)
             caller = self._callers.get(link) or self._accept(link)
-            caller.arrive(frame, judge)
+            caller.arrive(frame, check_response)
 
-        self.act(self.life, arrive)
+        self.run_event(self.life, arrive)
 
-    def hang_up(self, link: Link) -> None:
-        """Hear that a connection is closed: its answers are not wanted any more."""
+    def disconnect(self, link: Link) -> None:
+        """Handle the end of a connection: its responses are not needed any more."""
         self.links.pop(link, None)
 
         def close() -> None:
@@ -238,27 +242,27 @@ class Host:
             if caller is not None:
                 caller.connection.close()
 
-        self.act(self.life, close)
+        self.run_event(self.life, close)
 
     @property
     def _wall_ms(self) -> int:
         return START_MS + self.world.now_ms + self.skew_ms
 
     def delay_ms(self) -> int:
-        """Draw how long a frame takes."""
+        """Draw the delay of a frame."""
         return self.world.rng.randint(0, self.faults.delay_ms_max)
 
     def _accept(self, link: Link) -> Caller:
-        caller = Caller(link, self._server, self._edge, self._soon)
+        caller = Caller(link, self._server, self._edge, self._call_soon)
         self._callers[link] = caller
         return caller
 
-    def _soon(self, callback: Callable[[], None]) -> None:
+    def _call_soon(self, callback: Callable[[], None]) -> None:
         life = self.life
-        self.world.after(0, lambda: self.act(life, callback))
+        self.world.after(0, lambda: self.run_event(life, callback))
 
     def _closed(self, connection: AcceptedConnection, problem: str | Exception) -> None:
-        """Hear that the broker has closed a connection; only brokers may be hung up on."""
+        """Handle a connection that the broker has closed; clients' must stay open."""
         if isinstance(problem, InvariantError):
             raise problem
         if not connection.peer or not isinstance(problem, str | OSError):
@@ -266,7 +270,7 @@ class Host:
             raise InvariantError(f"the broker cannot serve a request: {problem}") from cause
         for link, caller in list(self._callers.items()):
             if caller.connection is connection:
-                self.world.note(self.name, f"hangs up on {link.name}: {problem}")
+                self.world.note(self.name, f"closes the connection of {link.name}: {problem}")
                 del self._callers[link]
                 self.links.pop(link, None)
                 link.reset()
@@ -290,7 +294,7 @@ class Host:
         def fire() -> None:
             if life == self.life and self._armed_ms == next_ms and self.node is not None:
                 self._armed_ms = None
-                self.act(life, self.node.timers.fire)
+                self.run_event(life, self.node.timers.fire)
 
         self.world.after(next_ms - self.world.now_ms, fire)
 
@@ -310,27 +314,29 @@ class Host:
             case Notice():
                 self.world.note(self.name, f"{effect.level}: {effect.event} {effect.facts}")
             case _:
-                raise InvariantError(f"the simulation does not expect {effect}")
+                raise InvariantError(f"unexpected effect: {effect}")
 
     def _sync(self, flush: Flush) -> None:
-        """Sync at some moment, and say so at a later one."""
+        """Sync at one moment, and report it at a later one."""
         rng, life = self.world.rng, self.life
         duration_ms = rng.randint(0, self.faults.sync_ms_max)
         if rng.random() < self.faults.stall_chance:
             duration_ms = rng.randint(1_000, STALL_MS_MAX)
         synced_after_ms = rng.randint(0, duration_ms)
         if self.faults.cut_at_sync and rng.random() < self.faults.cut_at_sync:
-            self.world.after(rng.randint(0, duration_ms), self.on_bad_sync)
+            self.world.after(rng.randint(0, duration_ms), self.on_power_cut_in_sync)
 
         def sync() -> None:
             if life == self.life:
                 carry_out(self.disk, flush.task)
-                self.world.after(duration_ms - synced_after_ms, lambda: self.act(life, flush.done))
+                self.world.after(
+                    duration_ms - synced_after_ms, lambda: self.run_event(life, flush.done)
+                )
 
         self.world.after(synced_after_ms, sync)
 
     def _scan(self, steps: Steps[None], call: Call | None) -> None:
-        """Make the next step of a scan at some moment, and those after it at later ones."""
+        """Run the next step of a scan at a random moment, and the following steps later."""
         life = self.life
 
         def step() -> None:
@@ -340,12 +346,12 @@ class Host:
                 return
             self._scan(steps, following)
 
-        self.world.after(self._edge.randint(0, STEP_MS_MAX), lambda: self.act(life, step))
+        self.world.after(self._edge.randint(0, STEP_MS_MAX), lambda: self.run_event(life, step))
 
     def _make_durable(self, effect: MakeDurable) -> None:
-        """Sync each file and folder at a moment of its own, and say so at a later one.
+        """Sync each file and folder at a different moment, and report it later.
 
-        The power may go at any moment between.
+        The power may fail at any moment in between.
         """
         rng, life = self.world.rng, self.life
         left = [Sync(files=(file,)) for file in effect.sync.files]
@@ -355,7 +361,7 @@ class Host:
             if life != self.life:
                 return
             if not left:
-                self.act(life, effect.done)
+                self.run_event(life, effect.done)
                 return
             left.pop(0).carry_out(self.disk)
             self.world.after(rng.randint(0, self.faults.sync_ms_max), go_on)

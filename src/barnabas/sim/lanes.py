@@ -1,7 +1,7 @@
-"""Simulated connections between brokers: one for each other broker and lane, used in order.
+"""Simulates the connections between brokers: one for each other broker and lane.
 
-As `server/peer_links.py` does it: requests are pipelined, answers come in order, and where one does
-not come in time the connection is given up with everything else that was asked on it.
+It works like `server/peers/peer_links.py`: requests are pipelined and responses come in order. If a
+response does not come in time, the connection is closed and all requests on it fail.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ WRITE_TXN_MARKERS = 27
 
 
 class Asked(NamedTuple):
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     ask: Ask
     correlation_id: int
@@ -42,20 +42,22 @@ class Lane:
         self._correlation_id = 0
 
     def ask(self, ask: Ask) -> None:
-        """Send a request, over a new connection where there is none; nobody may be there."""
+        """Send a request over the connection, or over a new one; it fails if the other broker is
+        down.
+        """
         host, ask = self._host, ask.enveloped()
         self._correlation_id += 1
         asked = Asked(ask, self._correlation_id)
         link = self._connected()
         if link is None:
-            host.world.after(host.delay_ms(), lambda: self._tell_none([asked]))
+            host.world.after(host.delay_ms(), lambda: self._fail_all([asked]))
             return
         self._asked.append(asked)
         link.send(frame_of(ask.api_key, ask.api_version, asked.correlation_id, host.name, ask.body))
         host.world.after(ask.timeout_ms, lambda: self._time_out(asked))
 
     def close(self) -> None:
-        """Let go of the connection, with the process that had it."""
+        """Close the connection when the process ends."""
         link, self._link = self._link, None
         self._asked.clear()
         if link is not None:
@@ -72,7 +74,7 @@ class Lane:
 
         def on_answer(content: bytes) -> None:
             if self._link is link:
-                self._hear(content)
+                self._on_response(content)
 
         def on_lost() -> None:
             self._lost(link)
@@ -80,21 +82,21 @@ class Lane:
         self._link = link = Link(
             self._host.world, other, self._host.name, on_answer, on_lost, peer=True
         )
-        link.is_spared = ends_old_transaction
+        link.is_lost_on_break = ends_old_transaction
         return link
 
-    def _hear(self, content: bytes) -> None:
+    def _on_response(self, content: bytes) -> None:
         ask, correlation_id = self._asked.popleft()
         head = response_header(ask.api_key, ask.api_version, correlation_id)
         if not content.startswith(head):
-            raise InvariantError(f"{self._host.name} hears an answer to another question")
+            raise InvariantError(f"{self._host.name} got a response to another request")
         body = memoryview(content)[len(head) :]
-        self._host.act(self._life, lambda: ask.done(body))
+        self._host.run_event(self._life, lambda: ask.done(body))
 
     def _time_out(self, asked: Asked) -> None:
         waits = any(one is asked for one in self._asked)
         if waits and self._life == self._host.life:
-            self._host.world.note(self._host.name, f"waits in vain for {self._address}")
+            self._host.world.note(self._host.name, f"timed out waiting for {self._address}")
             link = self._link
             if link is not None:
                 link.cut()
@@ -104,18 +106,20 @@ class Lane:
         if self._link is link:
             self._link = None
             left, self._asked = list(self._asked), deque()
-            self._tell_none(left)
+            self._fail_all(left)
 
-    def _tell_none(self, left: list[Asked]) -> None:
+    def _fail_all(self, left: list[Asked]) -> None:
         for asked in left:
             done = asked.ask.done
-            self._host.world.after(0, partial(self._host.act, self._life, partial(done, None)))
+            self._host.world.after(
+                0, partial(self._host.run_event, self._life, partial(done, None))
+            )
 
 
 def ends_old_transaction(frame: bytes) -> bool:
-    """Tell whether a request has markers of a transaction from before KIP-890.
+    """Return whether a request has transaction markers from before KIP-890.
 
-    One that comes late ends the producer's next transaction, as it does in Kafka.
+    Such a marker may end the producer's next transaction if it arrives late, as in Kafka.
     """
     header = parse_request_header(memoryview(frame))
     if header.api_key != WRITE_TXN_MARKERS:
@@ -125,7 +129,7 @@ def ends_old_transaction(frame: bytes) -> bool:
 
 
 class Lanes:
-    """All of one broker's, for one life."""
+    """All connections to other brokers during one life of a broker."""
 
     def __init__(self, host: "Host") -> None:
         self._host = host
@@ -140,7 +144,7 @@ class Lanes:
         lane.ask(ask)
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         for lane in self._lanes.values():
             lane.close()
         self._lanes.clear()

@@ -1,17 +1,17 @@
-"""A disk in memory that remembers what was synced and what was merely written.
+"""A disk in memory that distinguishes synced data from written data.
 
     disk = MemoryDisk()
     ... write, sync some of it ...
-    disk.power_cut(Random(seed))      # what is left is what a machine might find
+    disk.power_cut(Random(seed))      # keeps what a machine might find after a power cut
 
 What a power cut may do, drawn from the seed:
 - to a file: any number of the truncations and appends since its last sync happened, the last of
-  them cut at any byte; sectors written since then may hold zeros or garbage;
+  them cut at any byte; sectors written since then may contain zeros or garbage;
 - to names: each creation, rename and removal since the folder was last synced happened or not,
-  each on its own. A rename is whole or absent. Syncing a file does not sync its name.
+  independently. A rename is complete or absent. Syncing a file does not sync its name.
 
-That is harsher than most file systems. `before` is called ahead of every operation with its name
-and path, and may raise: a full disk, a broken one, or the plug pulled at the n-th step.
+That is harsher than most file systems. `before` is called before every operation with its name
+and path. It may raise, to simulate a full disk, a broken disk, or a power cut at the n-th step.
 """
 
 import errno
@@ -29,7 +29,7 @@ ALL_BYTES = 1 << 40
 
 @dataclass(eq=False)
 class Content:
-    """A file as such: its bytes, those that are safe, and what happened in between."""
+    """The content of a file: its current bytes, its synced bytes, and the changes in between."""
 
     now: bytearray = field(default_factory=bytearray)
     synced: bytes = b""
@@ -39,12 +39,12 @@ class Content:
     modified_ms: int = 0
 
     def sync(self) -> None:
-        """Make what there is safe."""
+        """Sync the content."""
         self.synced = bytes(self.now)
         self.since.clear()
 
     def lose_power(self, rng: Random) -> None:
-        """Become one of the things that the drive may hold by now."""
+        """Become one of the contents that the drive may have by now."""
         left, lowest = bytearray(self.synced), len(self.synced)
         happened = rng.randint(0, len(self.since))
         for number, change in enumerate(self.since[:happened]):
@@ -64,7 +64,7 @@ class Content:
 
 @dataclass(eq=False)
 class Folder:
-    """Names, and those that are safe."""
+    """The names in a folder, and the synced ones."""
 
     now: "dict[str, Content | Folder]" = field(default_factory=dict)
     synced: "dict[str, Content | Folder]" = field(default_factory=dict)
@@ -75,19 +75,19 @@ Entry = Content | Folder
 
 @dataclass(frozen=True, eq=False)
 class NameChange:
-    """An entry got a name, lost one, or both at once."""
+    """A name was added, removed or renamed."""
 
     entry: Entry
     source: tuple[Folder, str] | None
     target: tuple[Folder, str] | None
 
     def touches(self, folder: Folder) -> bool:
-        """Whether syncing the folder makes the change safe."""
+        """Return whether syncing the folder makes the change durable."""
         places = (self.source, self.target)
         return any(place is not None and place[0] is folder for place in places)
 
     def apply(self) -> None:
-        """Make the change safe, unless what it builds on was lost."""
+        """Make the change durable, unless an earlier change that it needs was lost."""
         if self.source is not None:
             folder, name = self.source
             if folder.synced.get(name) is not self.entry:
@@ -99,7 +99,7 @@ class NameChange:
 
 
 class MemoryFile:
-    """A handle on a content; it dies with the power."""
+    """A handle on a content; it becomes invalid with a power cut."""
 
     def __init__(self, disk: "MemoryDisk", path: str, content: Content) -> None:
         self.path = path
@@ -115,7 +115,7 @@ class MemoryFile:
         self._open_files.closed(self._number)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Write at the end, or raise and change nothing."""
+        """Append bytes, or raise and change nothing."""
         self._step("append")
         added = b"".join(bytes(buffer) for buffer in buffers)
         self._disk.use_room(len(added), self.path)
@@ -125,7 +125,7 @@ class MemoryFile:
         self.content.modified_ms = self._disk.wall_clock_ms()
 
     def read(self, position: int, length: int) -> bytes:
-        """Return the bytes from a position."""
+        """Return bytes from a position."""
         self._alive()
         return bytes(self.content.now[position : position + length])
 
@@ -135,37 +135,37 @@ class MemoryFile:
         return len(self.content.now)
 
     def truncate(self, size: int) -> None:
-        """Cut to a length; a file is never made longer."""
+        """Truncate to a length; a file is never made longer."""
         self._step("truncate")
-        assert size <= len(self.content.now), "a cut does not lengthen"
+        assert size <= len(self.content.now), "truncate cannot lengthen a file"
         del self.content.now[size:]
         self.content.since.append(size)
         self.content.version += 1
         self.content.modified_ms = self._disk.wall_clock_ms()
 
     def sync(self) -> None:
-        """Make the content safe, and only the content."""
+        """Sync the content, but not the name."""
         self._step("sync")
         self.content.sync()
 
     def version(self) -> int:
-        """Return how often the file was written to."""
+        """Return how often the file was written."""
         return self.content.version
 
     def modified_ms(self) -> int:
-        """Return when the file was last written to, by the clock of the disk."""
+        """Return when the file was last written, by the clock of the disk."""
         return self.content.modified_ms
 
     def set_modified_ms(self, modified_ms: int) -> None:
-        """Let the file count as last written to at a time."""
+        """Set the time at which the file was last written."""
         self.content.modified_ms = modified_ms
 
     def close(self) -> None:
-        """Nothing needs to be given back."""
+        """Do nothing: there is nothing to release."""
 
     def _alive(self) -> None:
         if self._life != self._disk.life:
-            raise OSError(errno.EBADF, "this file was open when the power went", self.path)
+            raise OSError(errno.EBADF, "the power failed while this file was open", self.path)
 
     def _step(self, operation: str) -> None:
         self._alive()
@@ -173,32 +173,32 @@ class MemoryFile:
 
 
 class MemoryDisk:
-    """Folders and files; paths are relative to nothing and split at `/`."""
+    """Folders and files. Paths have no root, and are split at `/`."""
 
     def __init__(self, folder: str = "data") -> None:
-        """Start with one empty folder that is there for good."""
+        """Start with one empty folder that is durable."""
         self.root = Folder()
         self.root.now[folder] = self.root.synced[folder] = Folder()
         self.life = 0
         self.steps = 0
         self.room: int | None = None
-        """Bytes until the disk is full, if it ever is."""
+        """The free bytes, or None for an unlimited disk."""
         self.before: Callable[[str, str], None] | None = None
         self.open_files = OpenFiles()
         self.handles = 0
-        """How many files were ever opened."""
+        """How many files were opened."""
         self.wall_clock_ms: Callable[[], int] = lambda: 0
-        """The clock by which files are dated."""
+        """The clock that dates files."""
         self._changes: list[NameChange] = []
 
     def step(self, operation: str, path: str) -> None:
-        """Count an operation that changes something, and let the test have its way."""
+        """Count an operation that changes something, and call `before`."""
         self.steps += 1
         if self.before is not None:
             self.before(operation, path)
 
     def use_room(self, size: int, path: str) -> None:
-        """Take bytes from what is free."""
+        """Take bytes from the free space."""
         if self.room is None:
             return
         if size > self.room:
@@ -219,7 +219,7 @@ class MemoryDisk:
         return MemoryFile(self, path, content)
 
     def read_bytes(self, path: str) -> bytes:
-        """Return a whole file."""
+        """Return the content of a file."""
         return bytes(self._content(path).now)
 
     def write_atomic(self, path: str, content: bytes, *, sync: bool = True) -> None:
@@ -235,7 +235,7 @@ class MemoryDisk:
             self.sync_folder(path.rpartition("/")[0])
 
     def map(self, path: str) -> Buffer:
-        """Return the content as it is now."""
+        """Return the current content."""
         return self.read_bytes(path)
 
     def files(self, path: str) -> list[str]:
@@ -250,7 +250,7 @@ class MemoryDisk:
         return sorted(entry.now) if isinstance(entry, Folder) else []
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file or folder of this name."""
+        """Return whether a file or folder has this name."""
         return self._find(path) is not None
 
     def size(self, path: str) -> int:
@@ -266,11 +266,11 @@ class MemoryDisk:
                 self.step("make_folder", path)
                 entry = Folder()
                 self._change(NameChange(entry, None, (folder, name)))
-            assert isinstance(entry, Folder), f"{path} leads through a file"
+            assert isinstance(entry, Folder), f"{path} goes through a file"
             folder = entry
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or folder over the target."""
+        """Rename a file or folder over the target."""
         self.step("rename", source)
         old, new = self._place(source), self._place(target)
         entry = old[0].now.get(old[1])
@@ -282,7 +282,7 @@ class MemoryDisk:
         self._change(NameChange(entry, old, new))
 
     def remove(self, path: str) -> None:
-        """Delete a file; nothing happens where there is none."""
+        """Delete a file; do nothing if there is none."""
         entry = self._find(path)
         if isinstance(entry, Content):
             self.step("remove", path)
@@ -291,7 +291,7 @@ class MemoryDisk:
             self._change(NameChange(entry, self._place(path), None))
 
     def remove_tree(self, path: str) -> None:
-        """Delete a folder with everything in it."""
+        """Delete a folder with its content."""
         entry = self._find(path)
         if not isinstance(entry, Folder):
             return
@@ -302,21 +302,21 @@ class MemoryDisk:
         self._change(NameChange(entry, self._place(path), None))
 
     def space(self, path: str) -> tuple[int, int]:
-        """Return all bytes and the free ones."""
+        """Return all bytes and the free bytes."""
         del path
         return ALL_BYTES, ALL_BYTES if self.room is None else self.room
 
     def sync_file(self, path: str) -> None:
-        """Make the content of a file safe."""
+        """Sync the content of a file."""
         self.open(path).sync()
 
     def sync_folder(self, path: str) -> None:
-        """Make the names in a folder safe."""
+        """Sync the names in a folder."""
         self.step("sync_folder", path)
         folder = self._find(path)
         if not isinstance(folder, Folder):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        # What was moved in from elsewhere cannot be safe here without having been there.
+        # A name that was moved here is durable only if it was durable in the other folder.
         wanted, also = [], {folder}
         for change in reversed(self._changes):
             if any(change.touches(one) for one in also):
@@ -327,7 +327,7 @@ class MemoryDisk:
         self._changes = [change for change in self._changes if change not in wanted]
 
     def sync_all(self) -> None:
-        """Make everything safe."""
+        """Sync everything."""
         self.step("sync_all", "")
         for change in self._changes:
             change.apply()
@@ -338,7 +338,7 @@ class MemoryDisk:
                     entry.sync()
 
     def power_cut(self, rng: Random) -> None:
-        """Forget what was not synced, as far as the drive happened not to have it yet."""
+        """Lose unsynced data, except what the drive happened to have written."""
         self.life += 1
         self.before = None
         keep = rng.choice((0.0, 0.5, 0.9, 1.0))
@@ -353,14 +353,14 @@ class MemoryDisk:
                     entry.lose_power(rng)
 
     def flip(self, path: str, bit: int) -> None:
-        """Damage one bit of a file, on the drive and for every reader."""
+        """Flip one bit of a file, on the drive and for every reader."""
         content = self._content(path)
         content.now[bit // 8] ^= 1 << bit % 8
         content.version += 1
         content.sync()
 
     def cut(self, path: str, size: int) -> None:
-        """Shorten a file behind everybody's back."""
+        """Truncate a file without telling its users."""
         content = self._content(path)
         del content.now[size:]
         content.version += 1
@@ -400,7 +400,7 @@ class MemoryDisk:
 
 
 def _damage(content: bytearray, start: int, rng: Random) -> None:
-    """Put zeros or garbage where sectors may not have reached the drive."""
+    """Put zeros or garbage into sectors that the drive may not have written."""
     for sector in range(start - start % SECTOR_BYTES, len(content), SECTOR_BYTES):
         if rng.random() < 0.3:
             low, high = max(start, sector), min(sector + SECTOR_BYTES, len(content))

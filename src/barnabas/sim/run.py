@@ -1,10 +1,10 @@
-"""One simulated run of a lone broker: clients and faults, until everything has settled.
+"""Runs one seed with a single broker: clients and faults, until everything has settled.
 
     result = run(seed)
     assert result.problem is None
 
-Safety is checked under fire, liveness once the faults have stopped: every client makes progress,
-every group settles, every request is answered and no transaction hangs.
+Safety is checked while faults happen. Liveness is checked once they have stopped: every client
+makes progress, every group settles, every request gets a response and no transaction hangs.
 """
 
 import traceback
@@ -22,7 +22,7 @@ from barnabas.sim.checks.final_checks import (
     check_seen,
     resolve,
 )
-from barnabas.sim.checks.settled_checks import SettledCheck, is_quiet
+from barnabas.sim.checks.settled_checks import SettledCheck, is_idle
 from barnabas.sim.clients.reader import Reader
 from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.faults.fault_schedule import FaultSchedule, LoneFaultSchedule
@@ -37,7 +37,7 @@ SMALL_SEGMENT_BYTES = "2000"
 
 @dataclass
 class Result:
-    """How a run went."""
+    """The outcome of a run."""
 
     seed: int
     problem: str | None = None
@@ -48,7 +48,7 @@ class Result:
 
 
 class Run:
-    """A world with everybody in it."""
+    """A world with a broker, clients and faults."""
 
     faults_ms: ClassVar = (8_000, 20_000)
     """How long faults happen."""
@@ -63,22 +63,27 @@ class Run:
     def __init__(self, seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> None:
         self.world = World(seed, keep_trace=keep_trace)
         drawn = self.world.rng.choice(self.themes)
-        self.theme = theme or drawn
+        self.theme = theme or self._theme_of(seed, drawn)
         self.faults = Faults.swarm(self.world.rng)
         self.cluster = self._make_cluster()
         self.scenario = Scenario(self.world, self.cluster)
 
+    def _theme_of(self, seed: int, drawn: Theme) -> Theme:
+        """Return the theme of a seed, which its generator has drawn."""
+        del seed
+        return drawn
+
     def play(self) -> None:
-        """Play the whole run; raise `InvariantError` where something must not be."""
+        """Run the seed; raise `InvariantError` if a check fails."""
         world, rng = self.world, self.world.rng
         self._watch()
         self._boot()
         self._populate()
         for actor in list(self.scenario.actors):
             world.after(rng.randint(0, 1_000), actor.start)
-        self._let_faults_happen(rng.randint(*self.faults_ms))
+        self._run_with_faults(rng.randint(*self.faults_ms))
         self._stop_faults()
-        self._come_to_an_end()
+        self._finish_clients()
         self._audit()
 
     def _make_cluster(self) -> Cluster:
@@ -100,16 +105,16 @@ class Run:
         config = self.world.rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES}))
         for name, partitions in TOPICS.items():
             create = partial(node.create_topic, name, partitions, config, 0)
-            host.act(host.life, create)
+            host.run_event(host.life, create)
         self.world.run_until(
-            lambda: all(node.by_topic_name.get(name) for name in TOPICS), 10_000, "topics are made"
+            lambda: all(node.by_topic_name.get(name) for name in TOPICS), 10_000, "the topics exist"
         )
         self.scenario.topic_ids[node.image.topics[SHARED].topic_id] = SHARED
 
     def _fault_schedule(self) -> FaultSchedule:
         return LoneFaultSchedule(self.world, self.scenario, self.faults)
 
-    def _let_faults_happen(self, duration_ms: int) -> None:
+    def _run_with_faults(self, duration_ms: int) -> None:
         faults = self._fault_schedule()
         faults.start_faults()
         over: list[bool] = []
@@ -118,35 +123,37 @@ class Run:
         faults.stop_faults()
 
     def _stop_faults(self) -> None:
-        """Without faults, everybody must come to do what they are there for."""
+        """Check that without faults every client makes progress."""
         limit_ms = self.world.now_ms + CALM_MS
         settled = SettledCheck(self.scenario)
-        what = "everybody gets on and groups are settled"
+        what = "all clients make progress and groups are settled"
         self.world.run_until(lambda: self._is_settled(settled), limit_ms, what)
 
     def _is_settled(self, settled: SettledCheck) -> bool:
         return settled()
 
-    def _come_to_an_end(self) -> None:
-        """Have everybody finish; nothing may stay open."""
+    def _finish_clients(self) -> None:
+        """End all clients, and check that no request or transaction stays open."""
         actors = self.scenario.actors
         for actor in actors:
             actor.closing = True
         limit_ms = self.world.now_ms + END_MS
         self.world.run_until(lambda: all(a.done for a in actors), limit_ms, "clients are done")
-        self.world.run_until(self._is_at_rest, limit_ms, "all has ended")
+        self.world.run_until(self._is_idle, limit_ms, "no request or transaction is open")
 
-    def _is_at_rest(self) -> bool:
-        return is_quiet(self.cluster)
+    def _is_idle(self) -> bool:
+        return is_idle(self.cluster)
 
     def _audit(self) -> None:
         scenario, world = self.scenario, self.world
         ledger = scenario.ledger
         limit_ms = world.now_ms + END_MS
-        readers = audit_readers(world, self.cluster, ledger, scenario.growth, scenario.stored)
+        readers = audit_readers(world, self.cluster, ledger, scenario.monotonic, scenario.stored)
         for reader in readers:
             reader.start()
-        world.run_until(lambda: all(r.done for r in readers), limit_ms, "everything is read")
+        world.run_until(
+            lambda: all(r.done for r in readers), limit_ms, "the auditors have read all records"
+        )
         check_records(ledger, readers)
         check_seen(scenario.of(Reader), readers)
         resolve(ledger, readers, world.now_ms)
@@ -154,19 +161,21 @@ class Run:
         look_ups = scenario.look_ups()
         for look_up in look_ups:
             world.after(2, look_up.start)
-        world.run_until(lambda: all(x.done for x in look_ups), limit_ms, "offsets are read")
+        world.run_until(
+            lambda: all(x.done for x in look_ups), limit_ms, "the auditors have read all offsets"
+        )
         check_offsets(ledger)
         check_flow(ledger, readers, FLOW)
 
 
 class Watermarks:
-    """After every event: in a broker's life no watermark goes back, or ahead of the disk."""
+    """Checks that no watermark decreases during a life, or is ahead of the disk."""
 
     def __init__(self) -> None:
         self._seen: dict[Partition, tuple[int, int]] = {}
 
     def check(self, node: Node) -> None:
-        """Compare with what was seen before."""
+        """Compare the watermarks with those of the last check."""
         seen = self._seen
         for partition in node.partitions.values():
             now = (partition.high_watermark, partition.last_stable_offset)
@@ -174,19 +183,19 @@ class Watermarks:
             if now == before:
                 continue
             if now[0] < before[0] or now[1] < before[1]:
-                raise InvariantError(f"{partition.name} went from {before} back to {now}")
+                raise InvariantError(f"{partition.name} went back from {before} to {now}")
             if not now[1] <= now[0] <= partition.log.flushed_offset:
                 raise InvariantError(f"{partition.name} is at {now}, ahead of the disk")
             seen[partition] = now
 
 
 def run(seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> Result:
-    """Play one seed, with the theme it draws or another; say what went wrong, if anything did."""
+    """Run one seed, with the theme that it draws or another; return the outcome."""
     return played(Run(seed, theme=theme, keep_trace=keep_trace))
 
 
 def played(playing: Run) -> Result:
-    """Play a run to its end, whichever that is."""
+    """Run to the end, and return the outcome whether it failed or not."""
     world = playing.world
     result = Result(world.seed)
     try:

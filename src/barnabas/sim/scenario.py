@@ -7,7 +7,7 @@ from typing import TypeVar
 from barnabas.model.ids import TopicPartition
 from barnabas.sim.checks.final_checks import AuditLookUp
 from barnabas.sim.checks.ledger import Ledger
-from barnabas.sim.checks.monotonic_checks import Growth
+from barnabas.sim.checks.monotonic_checks import MonotonicChecks
 from barnabas.sim.checks.ownership_checks import Ownership
 from barnabas.sim.clients.actor import Actor
 from barnabas.sim.clients.committers import Admin, Committer
@@ -28,7 +28,7 @@ CLASSIC, CONSUMER, PLAIN, SHORT, FLOW = "classic", "consumer", "plain", "short",
 
 
 class Theme(Enum):
-    """What a run is about: a bug in one thing shows more often where there is little else."""
+    """The topic of a run: a bug in one part shows more often if there is little else."""
 
     LOG = "log"
     """Producers without groups or transactions: a test of replication and leadership."""
@@ -37,17 +37,19 @@ class Theme(Enum):
     GROUPS = "groups"
     FLOW = "flow"
     TRANSACTIONS = "transactions"
+    SECURITY = "security"
+    """Clients with few rights, which an operator takes away and gives back."""
 
 
 class Scenario:
-    """The clients of a run, and what they know together."""
+    """The clients of a run, and their shared records."""
 
     def __init__(self, world: World, cluster: Cluster) -> None:
         self.world = world
         self.cluster = cluster
         self.rng: Random = world.rng
         self.ledger = Ledger()
-        self.growth = Growth()
+        self.monotonic = MonotonicChecks()
         self.ownership = Ownership(world)
         self.actors: list[Actor] = []
         self.zombies: list[TransactionalProducer] = []
@@ -58,11 +60,17 @@ class Scenario:
 
     def populate(self, theme: Theme) -> None:
         """Draw the clients of a run."""
-        rng, mixed = self.rng, theme is Theme.MIXED
         if theme is Theme.LOG:
             self.input = []
-            self._add_writers(rng.choice((2, 3, 4)))
+            self._add_writers(self.rng.choice((2, 3, 4)))
             return
+        if theme is Theme.SECURITY:
+            self._add_clients_with_rights()
+            return
+        self._add_mixture(theme)
+
+    def _add_mixture(self, theme: Theme) -> None:
+        rng, mixed = self.rng, theme is Theme.MIXED
         transactional = {Theme.MIXED: (0, 1, 2), Theme.TRANSACTIONS: (2, 3)}.get(theme, (0,))
         for number in range(rng.choice((0, 1, 2)) if mixed else 0):
             partition = rng.choice(self.data)
@@ -85,6 +93,14 @@ class Scenario:
             admin = self._add(Admin(self.world, self.cluster, "admin", SHORT, self.ledger))
             admin.partitions = self.shared
 
+    def _add_clients_with_rights(self) -> None:
+        self.input = []
+        self._add_writers(self.rng.choice((2, 3)))
+        if not self.readers:
+            self._add_readers()
+        for number in range(self.rng.choice((1, 2))):
+            self._add_committer(f"o{number}")
+
     def _add_writers(self, count: int) -> None:
         for number in range(count):
             writer = IdempotentProducer(
@@ -101,12 +117,12 @@ class Scenario:
 
     @property
     def stored(self) -> list[TopicPartition]:
-        """Every partition that clients write records to."""
+        """All partitions that clients write records to."""
         return self.data + self.input
 
     @property
     def readers(self) -> list[Reader]:
-        """Those who read partitions."""
+        """The clients that read partitions."""
         return self.of(Reader)
 
     def of(self, kind: type[A]) -> list[A]:
@@ -114,13 +130,13 @@ class Scenario:
         return [actor for actor in self.actors if isinstance(actor, kind)]
 
     def raise_zombie(self) -> None:
-        """Start a producer again although it still runs."""
+        """Start a second instance of a producer while the first still runs."""
         producers = [p for p in self.of(TransactionalProducer) if p not in self.zombies]
         if not producers:
             return
         original = self.rng.choice(producers)
         name = f"{original.name}z{len(self.zombies)}"
-        self.world.note(name, f"takes the place of {original.name}")
+        self.world.note(name, f"replaces {original.name}")
         zombie = self._add_transactional(name, original.transactional_id, new=original.new)
         self.zombies.append(zombie)
         zombie.start()
@@ -131,7 +147,7 @@ class Scenario:
         self.world.after(self.rng.randint(200, 3_000), stop)
 
     def look_ups(self) -> list[AuditLookUp]:
-        """Return clients that look up every offset there may be."""
+        """Return clients that fetch every committed offset."""
         found = []
         for group, partitions in (
             (CLASSIC, self.shared),
@@ -176,7 +192,7 @@ class Scenario:
                             self.cluster,
                             name,
                             self.ledger,
-                            self.growth,
+                            self.monotonic,
                             partition,
                             committed=committed,
                         )
@@ -195,15 +211,15 @@ class Scenario:
             group,
             self.ledger,
             self.ownership,
-            self.growth,
+            self.monotonic,
             instance=instance,
         )
         member.partitions = partitions
-        member.restless = self.rng.choice((0.0, 0.0, 0.15))
+        member.leave_chance = self.rng.choice((0.0, 0.0, 0.15))
         return self._add(member)
 
     def _add_flow(self, count: int) -> None:
-        """Add who writes the input, and who makes output of it."""
+        """Add the producers of the input, and the applications that transform it."""
         for partition in self.input:
             name = f"i{partition.partition}"
             self._add(IdempotentProducer(self.world, self.cluster, name, self.ledger, partition))
@@ -220,7 +236,9 @@ class Scenario:
             )
             transformer.member = self._add_member(f"fm{number}", FLOW, self.input)
             transformer.member.commits = False
-            transformer.routes = transformer.member.routes  # it is one process with two faces
+            transformer.routes = (
+                transformer.member.routes
+            )  # the transactional producer and its member are one process
             self._add(transformer)
 
     def _add_consumers(self, count: int) -> None:
@@ -234,7 +252,7 @@ class Scenario:
                 CONSUMER,
                 self.ledger,
                 self.ownership,
-                self.growth,
+                self.monotonic,
                 instance=instance,
             )
             member.topic, member.topic_ids = SHARED, self.topic_ids

@@ -1,4 +1,4 @@
-"""The simulated brokers of a run: one alone, or several that form a cluster."""
+"""Sets up the simulated brokers of a run: a single one, or several that form a cluster."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,16 +6,19 @@ from typing import Any
 
 from barnabas.effects import Address
 from barnabas.metadata.image import GROUPS_TOPIC
+from barnabas.model.callers import Principal
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.ids import NodeId, TopicPartition
 from barnabas.model.pending import Pending
+from barnabas.model.security_settings import SecuritySettings
 from barnabas.model.settings import (
     ClusterSettings,
     ReplicationSettings,
     Settings,
 )
 from barnabas.node.node import Node
-from barnabas.sim.faults.cut_links import Wires
+from barnabas.protocol.message import Message
+from barnabas.sim.faults.cut_links import LinkFaults
 from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.host import SETTINGS, Host
 from barnabas.sim.world import World
@@ -30,24 +33,34 @@ VOTERS_MAX = 3
 
 
 class Cluster:
-    """Machines that are connected, each with its broker."""
+    """Connected machines, each with a broker."""
 
-    def __init__(self, hosts: dict[int, Host], wires: Wires) -> None:
+    def __init__(self, hosts: dict[int, Host], link_faults: LinkFaults) -> None:
         self.by_id = hosts
-        self.wires = wires
+        self.link_faults = link_faults
         self.on_metadata: Callable[[Host, Any], None] = lambda *_: None
-        """Called with every topic that a client is told of, and by whom."""
+        """Called with every topic in a Metadata response to a client, and with its sender."""
+        self.on_answer: Callable[[Host, Principal | None, Message, Any, int], None] = lambda *_: (
+            None
+        )
+        """Called with every response to a client: its sender, as whom the client is connected, the
+        request, the response, and when the request was sent."""
+        self.operator: Principal | None = None
+        """The super user of a cluster with an authorizer; None if everything is allowed."""
 
     @classmethod
     def lone(cls, world: World) -> "Cluster":
-        """Return a broker of its own."""
+        """Return a single broker without a cluster."""
         host = Host(world, Faults())
-        return cls({host.settings.broker.node_id: host}, host.wires)
+        return cls({host.settings.broker.node_id: host}, host.link_faults)
 
     @classmethod
-    def of(cls, world: World, count: int) -> "Cluster":
-        """Return so many brokers, of which the first few are voters."""
-        wires = Wires(world)
+    def of(cls, world: World, count: int, operator: Principal | None = None) -> "Cluster":
+        """Return a cluster of `count` brokers; the first few are voters.
+
+        With an operator, a super user, it has an authorizer.
+        """
+        link_faults = LinkFaults(world)
         neighbours: dict[Address, Host] = {}
         hosts = {}
         for number in range(1, count + 1):
@@ -55,13 +68,15 @@ class Cluster:
                 world,
                 Faults(),
                 name=f"b{number}",
-                settings=_settings(number, count),
-                wires=wires,
+                settings=_settings(number, count, operator),
+                link_faults=link_faults,
                 neighbours=neighbours,
             )
             neighbours[Address(host.name, PEER_PORT)] = host
             hosts[number] = host
-        return cls(hosts, wires)
+        cluster = cls(hosts, link_faults)
+        cluster.operator = operator
+        return cluster
 
     @property
     def hosts(self) -> list[Host]:
@@ -70,7 +85,7 @@ class Cluster:
 
     @property
     def is_lone(self) -> bool:
-        """Whether there is nobody else to ask."""
+        """Whether there is only one broker."""
         return len(self.by_id) == 1
 
     @property
@@ -80,16 +95,17 @@ class Cluster:
 
     @property
     def controller(self) -> Host | None:
-        """The machine whose broker decides, as far as it knows itself."""
+        """The machine of the active controller, as far as that broker knows."""
         active = [h for h in self.by_id.values() if h.node is not None and h.node.is_controller]
         return active[-1] if active else None
 
     def coordinates(self, host: Host, group: str) -> bool:
-        """Tell whether a machine coordinates a group, as far as anybody knows.
+        """Return whether a machine coordinates a group, according to the newest metadata of all
+        brokers.
 
-        One that does not know yet that another has taken over goes on answering what it need not
-        write down, here as in Kafka: how far a group has read, that a member is still one. What
-        it says is old, and only that much is asked of it.
+        A broker that does not know its successor yet still answers requests that need no write,
+        here as well as in Kafka: OffsetFetch and heartbeats. Its responses are outdated, and the
+        checks expect no more of them.
         """
         if self.is_lone:
             return True
@@ -99,7 +115,7 @@ class Cluster:
         )
 
     def has_open(self, producer: ProducerIdAndEpoch) -> bool:
-        """Tell whether a producer's transaction is open, as its coordinator knows for sure."""
+        """Return whether a producer's transaction is certainly open at its coordinator."""
         wanted = Wanted(frozenset({State.ONGOING}), frozenset({producer.producer_id}))
         return any(
             transaction.producer == producer
@@ -111,7 +127,7 @@ class Cluster:
         )
 
     def leader_of(self, partition: TopicPartition) -> Host | None:
-        """Return the machine that leads a partition by the newest metadata that anybody has."""
+        """Return the leader of a partition in the newest metadata of all brokers."""
         newest = (-1, -1)
         for node in self.nodes:
             topic = node.image.topics.get(partition.topic)
@@ -127,10 +143,14 @@ def _found(machine: TransactionMachine, wanted: Wanted) -> list[Transaction]:
     return found
 
 
-def _settings(number: int, count: int) -> Settings:
+def _settings(number: int, count: int, operator: Principal | None) -> Settings:
+    security = SecuritySettings()
+    if operator is not None:
+        security = SecuritySettings(authorizer="acl", super_users=(str(operator),))
     voters = tuple(f"{n}@b{n}:{PEER_PORT}" for n in range(1, min(count, VOTERS_MAX) + 1))
     return replace(
         SETTINGS,
+        security=security,
         broker=replace(
             SETTINGS.broker, node_id=NodeId(number), host=f"b{number}", port=CLIENT_PORT
         ),

@@ -9,7 +9,7 @@ LONG = 40
 
 
 def brief(message: Message) -> str:
-    """Return a message in a line, without the fields that have their defaults."""
+    """Return a message as one line, without fields that have default values."""
     usual = type(message)()
     fields = [
         f"{name}={_value(name, getattr(message, name))}"

@@ -1,7 +1,7 @@
-"""The simulated world: one event queue, one clock, one random generator and the trace.
+"""Runs the simulated world: one event queue, one clock, one random generator and the trace.
 
 Everything random comes from `World.rng` and everything timed from `World.now_ms`, so that a seed
-and a commit replay a run byte for byte. `digest` tells whether two runs were the same: it covers
+and a commit replay a run byte for byte. `digest` shows whether two runs were the same: it covers
 every line of the trace and every frame that crossed the network.
 """
 
@@ -16,11 +16,11 @@ EVENTS_MAX = 200_000
 
 
 class InvariantError(AssertionError):
-    """Something happened that must never happen."""
+    """An invariant of the simulation is violated."""
 
 
 class World:
-    """Owns time and chance."""
+    """The event queue, the clock, the random generator and the trace."""
 
     def __init__(self, seed: int, *, keep_trace: bool = False) -> None:
         self.seed = seed
@@ -35,19 +35,19 @@ class World:
 
     @property
     def digest(self) -> str:
-        """A fingerprint of everything that has happened so far."""
+        """A digest of everything that has happened so far."""
         return self._digest.hexdigest()
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Have something happen later; what was scheduled first happens first."""
+        """Schedule an action; actions for the same time run in the order of their scheduling."""
         self._ticket += 1
         heapq.heappush(self._queue, (self.now_ms + max(0, delay_ms), self._ticket, action))
 
     def run_until(self, done: Callable[[], bool], limit_ms: int, what: str) -> None:
-        """Play events until a condition holds; fail where it does not by the limit."""
+        """Run events until a condition holds; raise if it does not hold by the limit."""
         while not done():
             if not self._queue or self._queue[0][0] > limit_ms:
-                raise InvariantError(f"by {limit_ms} ms it is still not so that {what}")
+                raise InvariantError(f"after {limit_ms} ms this is still not true: {what}")
             self._step()
 
     def note(self, who: str, what: str) -> None:
@@ -57,13 +57,13 @@ class World:
         if self._keep_trace:
             self.trace.append(line)
 
-    def tell(self, who: str, what: Callable[[], str]) -> None:
-        """Write a line that only a reader of the trace wants: it is made where there is one."""
+    def note_lazily(self, who: str, what: Callable[[], str]) -> None:
+        """Write a line that only the trace needs; it is formatted only if the trace is kept."""
         if self._keep_trace:
             self.trace.append(f"{self.now_ms:>7} {who:<12} {what()}")
 
     def seen(self, frame: Buffer) -> None:
-        """Count a frame's bytes into the digest."""
+        """Add a frame to the digest."""
         self._digest.update(frame)
 
     def _step(self) -> None:
@@ -71,5 +71,5 @@ class World:
         self.now_ms = at_ms
         self.events += 1
         if self.events > EVENTS_MAX:
-            raise InvariantError(f"more than {EVENTS_MAX} events: somebody turns in circles")
+            raise InvariantError(f"more than {EVENTS_MAX} events: the simulation does not end")
         action()

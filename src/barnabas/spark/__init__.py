@@ -6,7 +6,7 @@ Streaming.
     register(spark)
     spark.readStream.format("barnabas").option("kafka.bootstrap.servers", "127.0.0.1:9092") ...
 
-Where the package is installed beside PySpark, `format("barnabas")` is found without the call too.
+If the package is installed beside PySpark, `format("barnabas")` also works without the call.
 """
 
 from importlib import import_module
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
     from barnabas.spark.helpers.changelog import ChangelogTable, latest, read_changelog
     from barnabas.spark.helpers.joins import Timed, enrich, enrich_each_batch, interval_join
+    from barnabas.spark.helpers.progress_reporting import ProgressReporter, report_progress
     from barnabas.spark.helpers.schema_registry import SchemaRegistry
+    from barnabas.spark.helpers.trace_headers import (
+        trace_headers,
+        traceparent,
+        with_traceparent,
+    )
     from barnabas.spark.helpers.values import Decoded, avro_values, json_values, to_dlq
     from barnabas.spark.helpers.windows import hopping, session, tumbling, window_bounds
     from barnabas.spark.source.source_progress import SourceMetrics, observed, source_metrics
@@ -31,6 +37,7 @@ _PLACES = {
     "Decoded": "barnabas.spark.helpers.values",
     "FetchError": "barnabas.spark.query_errors",
     "OptionError": "barnabas.spark.query_errors",
+    "ProgressReporter": "barnabas.spark.helpers.progress_reporting",
     "SchemaRegistry": "barnabas.spark.helpers.schema_registry",
     "SourceMetrics": "barnabas.spark.source.source_progress",
     "Timed": "barnabas.spark.helpers.joins",
@@ -44,18 +51,23 @@ _PLACES = {
     "observed": "barnabas.spark.source.source_progress",
     "read_changelog": "barnabas.spark.helpers.changelog",
     "register_topics": "barnabas.spark.sql.topic_tables",
+    "report_progress": "barnabas.spark.helpers.progress_reporting",
     "save_as_table": "barnabas.spark.sql.sql_tables",
     "session": "barnabas.spark.helpers.windows",
     "source_metrics": "barnabas.spark.source.source_progress",
     "to_dlq": "barnabas.spark.helpers.values",
+    "trace_headers": "barnabas.spark.helpers.trace_headers",
+    "traceparent": "barnabas.spark.helpers.trace_headers",
     "tumbling": "barnabas.spark.helpers.windows",
     "window_bounds": "barnabas.spark.helpers.windows",
+    "with_traceparent": "barnabas.spark.helpers.trace_headers",
 }
 MISSING = "barnabas.spark needs PySpark and Arrow: pip install 'barnabas[spark]'"
 
 __all__ = [
     "ChangelogTable",
     "Decoded",
+    "ProgressReporter",
     "SchemaRegistry",
     "SourceMetrics",
     "Timed",
@@ -70,17 +82,21 @@ __all__ = [
     "read_changelog",
     "register",
     "register_topics",
+    "report_progress",
     "save_as_table",
     "session",
     "source_metrics",
     "to_dlq",
+    "trace_headers",
+    "traceparent",
     "tumbling",
     "window_bounds",
+    "with_traceparent",
 ]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("barnabas")` known to a session."""
+    """Register `format("barnabas")` with a session."""
     try:
         from barnabas.spark.data_source import BarnabasDataSource
     except ModuleNotFoundError as error:

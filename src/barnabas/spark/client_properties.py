@@ -8,6 +8,7 @@ consumer settings, so that one dict of options serves both.
 import logging
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 
 from barnabas.spark.query_errors import OptionError
 from barnabas.spark.settings.jaas import jaas_properties
@@ -22,27 +23,31 @@ from barnabas.spark.settings.java_properties import (
 )
 from barnabas.spark.settings.option_names import BOOTSTRAP as BOOTSTRAP  # noqa: PLC0414 - exported
 from barnabas.spark.settings.option_names import PREFIX
+from barnabas.wire.link_security import LinkSecurity, link_security
+from barnabas.wire.wire_failures import UnsupportedPropertyError
 
 log = logging.getLogger("barnabas.spark")
 
 OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
+SECURITY = ("security.", "sasl.", "ssl.", "enable.ssl.")
+"""The prefixes of properties about TLS and authentication."""
 SOCKET_TIMEOUT_MS = (10, 300_000)
-"""What librdkafka takes for socket.timeout.ms."""
+"""The range that librdkafka accepts for socket.timeout.ms."""
 
 _warned: set[str] = set()
 
 
 class Side(Enum):
-    """Which half of the connector the options are for, and what the other half has alone."""
+    """Which half of the connector the options are for, and the options of the other half only."""
 
     READ = PRODUCER
     WRITE = CONSUMER
 
 
 def client_properties(options: Mapping[str, str], side: Side = Side.READ) -> dict[str, str]:
-    """Return what the options say to the client, under librdkafka's names.
+    """Return the client's settings in the options, under librdkafka's names.
 
-    Names of options are in lower case. A name that librdkafka has too wins over Java's.
+    Names of options are in lower case. A name of librdkafka takes precedence over Java's.
     """
     given = {
         name.removeprefix(PREFIX): value
@@ -63,9 +68,32 @@ def client_properties(options: Mapping[str, str], side: Side = Side.READ) -> dic
     return {**_translated(given, side), **renamed}
 
 
-def is_plaintext(properties: Mapping[str, str]) -> bool:
-    """Whether connections need neither TLS nor a password."""
-    return properties.get("security.protocol", "plaintext").lower() == "plaintext"
+def security_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties about TLS and authentication."""
+    return {name: value for name, value in properties.items() if name.startswith(SECURITY)}
+
+
+def security_of(properties: Mapping[str, str]) -> LinkSecurity | None:
+    """Return how connections are encrypted and authenticate; None for neither.
+
+    Raises `UnsupportedPropertyError` for a property that only librdkafka supports, such as
+    Kerberos.
+    """
+    return _security(tuple(sorted(security_properties(properties).items())))
+
+
+def is_direct(properties: Mapping[str, str]) -> bool:
+    """Whether our own connections can be used; otherwise librdkafka's are."""
+    try:
+        security_of(properties)
+    except UnsupportedPropertyError:
+        return False
+    return True
+
+
+@cache
+def _security(properties: tuple[tuple[str, str], ...]) -> LinkSecurity | None:
+    return link_security(dict(properties))
 
 
 def is_read_committed(properties: Mapping[str, str]) -> bool:
@@ -85,7 +113,7 @@ def request_timeout_s(properties: Mapping[str, str], default_s: float) -> float:
 
 
 def whole_number(given: Mapping[str, str], name: str, least: int) -> int | None:
-    """Return a number among the client's settings; None where it is not given."""
+    """Return a number among the client's settings; None if it is not given."""
     text = given.get(name)
     if text is None:
         return None

@@ -17,15 +17,16 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from barnabas.spark.client_properties import BOOTSTRAP, request_timeout_s
+from barnabas.spark.client_properties import BOOTSTRAP, request_timeout_s, security_of
 from barnabas.wire.addresses import split_address
 from barnabas.wire.cluster_wire import Node
-from barnabas.wire.failures import LinkError
 from barnabas.wire.link import ANSWER_TIMEOUT_S
+from barnabas.wire.link_security import LinkSecurity
 from barnabas.wire.pipeline import ReadingPipeline
+from barnabas.wire.wire_failures import LinkError
 
 CEILINGS: dict[type[Message], int] = {FetchRequest: 12}
-"""The last version that names topics; later ones want their ids."""
+"""The last version that names topics; later versions use their ids."""
 
 
 class NoLeaderError(LinkError):
@@ -39,7 +40,14 @@ class NoPartitionError(LinkError):
 class Connections:
     """Idle connections to the brokers of one cluster, and the leaders of its partitions."""
 
-    def __init__(self, bootstrap: str, client_id: str, answer_timeout_s: float) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        client_id: str,
+        answer_timeout_s: float,
+        security: LinkSecurity | None = None,
+    ) -> None:
+        self._security = security
         self._bootstrap = bootstrap
         self._client_id = client_id
         self._answer_timeout_s = answer_timeout_s
@@ -78,7 +86,9 @@ class Connections:
         idle = self._idle.get((host, port))
         if idle:
             return idle.pop()
-        return ReadingPipeline(host, port, self._client_id, CEILINGS, self._answer_timeout_s)
+        return ReadingPipeline(
+            host, port, self._client_id, CEILINGS, self._answer_timeout_s, self._security
+        )
 
     def _look_up(self, place: TopicPartition) -> Node:
         link = self._any()
@@ -114,13 +124,15 @@ def _leader(answer: MetadataResponse, place: TopicPartition) -> Node:
     raise NoPartitionError(f"there is no partition {place}")
 
 
-_clusters: dict[tuple[str, str, float], Connections] = {}
+_clusters: dict[tuple[object, ...], Connections] = {}
 
 
 def connections(client: Mapping[str, str]) -> Connections:
     """Return this process's connections to a cluster."""
     timeout_s = request_timeout_s(client, ANSWER_TIMEOUT_S)
-    key = client[BOOTSTRAP], client.get("client.id", "barnabas-spark"), timeout_s
+    place = client[BOOTSTRAP], client.get("client.id", "barnabas-spark"), timeout_s
+    security = security_of(client)
+    key = (*place, security)
     if key not in _clusters:
-        _clusters[key] = Connections(*key)
+        _clusters[key] = Connections(*place, security)
     return _clusters[key]

@@ -18,11 +18,11 @@ class BarnabasDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The word for `format`."""
+        """The name for `format`."""
         return "barnabas"
 
     def schema(self) -> StructType:
-        """Return the columns of a read, as far as a table does not declare its own."""
+        """Return the columns of a read, unless a table declares others."""
         return source_schema(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:

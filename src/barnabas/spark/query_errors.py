@@ -6,7 +6,7 @@ class OptionError(ValueError):
 
 
 class DataLossError(RuntimeError):
-    """Records that were to be read are no longer there."""
+    """Records that the query should read no longer exist."""
 
 
 class FetchError(RuntimeError):
@@ -14,4 +14,4 @@ class FetchError(RuntimeError):
 
 
 class ReplayError(RuntimeError):
-    """A batch cannot be written again, because something else was written under its number."""
+    """A batch cannot be written again, because other rows were written under its number."""

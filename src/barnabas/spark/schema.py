@@ -17,7 +17,9 @@ from pyspark.sql.types import (
 )
 
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
-"""What `timestampType` says: the producer's clock, or the broker's."""
+"""The values of `timestampType`: the producer's clock, or the broker's."""
+FETCH_TIME = "fetchTimeUs"
+"""A column for metrics: how long the source took for some rows, in the first of them, else 0."""
 
 _HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -46,14 +48,15 @@ _ARROW_FIELDS = [
 ]
 
 
-def spark_schema(*, include_headers: bool) -> StructType:
-    """Return the columns that a read has."""
+def spark_schema(*, include_headers: bool, include_fetch_time: bool = False) -> StructType:
+    """Return the columns of a read."""
     headers = [StructField("headers", _HEADERS)] if include_headers else []
-    return StructType([*_FIELDS, *headers])
+    times = [StructField(FETCH_TIME, LongType())] if include_fetch_time else []
+    return StructType([*_FIELDS, *headers, *times])
 
 
 @cache
 def arrow_schema(*, include_headers: bool) -> pa.Schema:
-    """Return the same columns as Spark wants them from a reader of Arrow."""
+    """Return the columns of records as the Arrow schema that Spark expects."""
     headers = [pa.field("headers", ARROW_HEADERS)] if include_headers else []
     return pa.schema([*_ARROW_FIELDS, *headers])

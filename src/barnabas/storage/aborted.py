@@ -1,14 +1,14 @@
 """The index of aborted transactions, whose records read_committed consumers skip.
 
-One file a segment, `.txnindex`, in Kafka's layout, for the transactions whose abort marker is
-in the segment, in the order of the markers:
+One file for each segment, `.txnindex`, in Kafka's layout. It has the transactions whose abort
+marker is in the segment, in the order of the markers:
 
     version int16, producer id int64, first offset int64, marker's offset int64,
-    last stable offset int64, as it was once the transaction had ended
+    last stable offset int64, once the transaction had ended
 
 Unlike the other indexes it is not a hint: consumers would see the records of a transaction that is
-missing here. So the producer snapshot at a segment's end carries a digest of the index. Where the
-two do not match, recovery rebuilds the index from the log.
+missing here. So the producer snapshot at a segment's end has a digest of the index. If the two do
+not match, recovery rebuilds the index from the log.
 """
 
 import struct
@@ -37,10 +37,10 @@ class Aborted(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """What the index of a segment must look like."""
+    """A digest of a segment's index."""
 
     base_offset: int
-    """The segment's: compaction may since have joined it with those before it."""
+    """The segment's base offset: compaction may have joined the segment with earlier ones since."""
     entries: int
     crc: int
 
@@ -59,7 +59,7 @@ class AbortedIndex:
 
     @property
     def content(self) -> bytearray:
-        """All entries as they are in the file, or will be; read when first asked for."""
+        """All entries, written or not yet; read when first needed."""
         if self._content is None:
             stored = self._disk.read_bytes(self.path) if self._disk.exists(self.path) else b""
             self._content = bytearray(stored)
@@ -67,7 +67,7 @@ class AbortedIndex:
         return self._content
 
     def hold(self) -> None:
-        """Read the file, which from now on may be called otherwise."""
+        """Read the file now: it may be renamed from now on."""
         assert self.content is not None
 
     @property
@@ -77,16 +77,16 @@ class AbortedIndex:
 
     @property
     def digest(self) -> Digest:
-        """What tells this index from any other."""
+        """The digest that identifies this index."""
         return Digest(self.base_offset, self.count, crc32c(self.content))
 
     def begins_as(self, digest: Digest) -> bool:
-        """Tell whether the first entries are those that a digest was made of."""
+        """Tell whether the first entries have this digest."""
         first = self.content[: digest.entries * _ENTRY.size]
         return Digest(self.base_offset, len(first) // _ENTRY.size, crc32c(first)) == digest
 
     def entries(self) -> list[Aborted]:
-        """Return everything."""
+        """Return all transactions."""
         return [self._entry(number) for number in range(self.count)]
 
     def append(self, entry: Aborted) -> None:
@@ -97,7 +97,7 @@ class AbortedIndex:
             self.write()
 
     def write(self) -> None:
-        """Bring what is in memory to the file."""
+        """Write the entries in memory to the file."""
         content = self.content
         if self._stored == len(content):
             return
@@ -111,7 +111,7 @@ class AbortedIndex:
         self._stored = len(content)
 
     def replace(self, entries: Iterable[Aborted]) -> bool:
-        """Hold these entries and no others; tell whether that is a change."""
+        """Replace all entries by these; tell whether that is a change."""
         wanted = bytearray(b"".join(_ENTRY.pack(VERSION, *entry) for entry in entries))
         if wanted == self.content:
             return False
@@ -121,12 +121,12 @@ class AbortedIndex:
         return True
 
     def truncate(self, end_offset: int) -> None:
-        """Forget what was ended by a marker from an offset on."""
+        """Remove transactions that a marker from an offset on ended."""
         if self.count:
             self.replace(e for e in self.entries() if e.last_offset < end_offset)
 
     def collect(self, offset: int, upper_offset: int, found: list[Aborted]) -> bool:
-        """Add what overlaps a range; tell whether no later segment can have any more of it."""
+        """Add transactions that overlap a range; tell whether no later segment can have more."""
         for number in range(self._first_from(offset), self.count):
             entry = self._entry(number)
             if entry.first_offset < upper_offset:

@@ -1,8 +1,8 @@
-"""Tells how old the records of a segment are.
+"""Finds how old the records of a segment are.
 
-A record's timestamp is what counts. Where the records have none (-1: old clients and some tools
-send that), the time of the file takes its place, as in Kafka: else they would never be too old,
-and nothing that follows them would be removed.
+The age is that of a record's timestamp. If the records have none (-1: old clients and some tools
+send that), the time of the file is used instead, as in Kafka. Otherwise they would never be too
+old, and no records after them would be removed.
 """
 
 from barnabas.model.errors import CorruptBatchError
@@ -11,15 +11,15 @@ from barnabas.storage.walk import header_at
 
 
 def newest_ms(segment: Segment) -> int:
-    """Return the time of the newest record; where no record has one, that of the last write."""
+    """Return the time of the newest record; if no record has one, that of the last write."""
     return segment.max_timestamp if segment.max_timestamp >= 0 else segment.file.modified_ms()
 
 
 def oldest_ms(segment: Segment) -> int:
-    """Return the time of the first batch; where it has none, that of a write after it.
+    """Return the time of the first batch; if it has none, that of a write after it.
 
-    The answer is kept: what is appended later changes the time of the file, but does not make
-    the first batch any younger.
+    The answer is kept: later appends change the time of the file, but do not make the first batch
+    younger.
     """
     first_ms = segment.first_append_ms
     if first_ms is None:

@@ -1,17 +1,17 @@
 """Changes to a log's files that need several syncs, made while the broker serves clients.
 
-A sync takes milliseconds and must not run on the event loop, yet the order of names and syncs is
-what makes a change survive a crash. So a change is a generator: it writes and renames on the loop,
-and yields a `Sync` wherever it may continue only once something is durable.
+A sync takes milliseconds and must not run on the event loop, but a change survives a crash only if
+renames and syncs happen in the right order. So a change is a generator: it writes and renames on
+the loop, and yields a `Sync` wherever something must be durable before it continues.
 
     file = written_beside(disk, path, content)
     yield Sync(files=(file,))              # the content is durable
     disk.rename(beside(path), path)
     yield Sync(folders=(folder,))          # the name is durable
 
-Only the loop creates, renames and removes; the threads that sync change nothing. So no thread can
-write into the folder of a new topic that has the name of a deleted one, and what a log holds in
-memory and what its files are called change in the same event.
+Only the loop creates, renames and removes files; the threads only sync. So no thread can write into
+the folder of a new topic that has the name of a deleted one, and a log's state in memory and the
+names of its files change in the same event.
 
 A log has one change at a time (`Changes`). A truncation cannot wait: it first finishes the change
 that is in progress, with blocking syncs (`Log.finish_change`).
@@ -30,52 +30,52 @@ T = TypeVar("T")
 
 
 class ChangeAbandonedError(OSError):
-    """A change did not come to its end: the topic was deleted, or the log truncated before it."""
+    """A change was abandoned: the topic was deleted, or the log truncated before it."""
 
 
 class Sync(NamedTuple):
-    """What must be durable before a change may continue: files first, then folders.
+    """Files and folders that must be durable before a change continues: files first, then folders.
 
-    One that names nothing asks for a turn of the event loop in between.
+    An empty one asks for other events to run in between.
     """
 
     files: tuple[File, ...] = ()
     folders: tuple[str, ...] = ()
 
     def carry_out(self, disk: Disk) -> None:
-        """Sync everything. No sync is tried twice: `SyncFailedError` goes all the way."""
+        """Sync everything. No sync is tried twice: `SyncFailedError` ends the process."""
         for file in self.files:
             file.sync()
         for folder in self.folders:
-            # A topic that was deleted meanwhile took its folder with it.
+            # The topic was deleted meanwhile, and its folder with it.
             with suppress(FileNotFoundError):
                 disk.sync_folder(folder)
 
 
 ChangeSteps = Generator[Sync, None, T]
-"""A change as a generator: what it yields must be durable before it continues."""
+"""A change as a generator: the `Sync` that it yields must be done before it continues."""
 SyncLater = Callable[[Sync, Callable[[], None]], None]
 """Has something synced off the loop, and calls back on the loop once it is safe."""
 
 
 def beside(path: str) -> str:
-    """Return what a file is called until it takes the place of another; a start removes it."""
+    """Return the temporary name of a file that will replace another; a start removes such files."""
     return f"{path}.tmp"
 
 
 def written_beside(disk: Disk, path: str, content: bytes) -> File:
-    """Write what is to become a file, unsynced and under another name."""
+    """Write the content of a file under its temporary name, without a sync."""
     file = emptied_beside(disk, path)
     try:
         file.append((content,))
     except OSError:
-        disk.remove(beside(path))  # a full disk needs no litter
+        disk.remove(beside(path))  # it would take space on a full disk
         raise
     return file
 
 
 def emptied_beside(disk: Disk, path: str) -> File:
-    """Return an empty file that is to become the one of a name."""
+    """Return an empty file under the temporary name of a path."""
     file = disk.open(beside(path), create=True)
     if file.size():
         file.truncate(0)
@@ -83,7 +83,7 @@ def emptied_beside(disk: Disk, path: str) -> File:
 
 
 def carry_out_now(disk: Disk, steps: ChangeSteps[T]) -> T:
-    """Carry out a change with all its syncs here and now, while no client is served."""
+    """Carry out a change with blocking syncs, while no client is served."""
     while True:
         try:
             sync = next(steps)
@@ -94,7 +94,7 @@ def carry_out_now(disk: Disk, steps: ChangeSteps[T]) -> T:
 
 
 class Change(Generic[T]):
-    """A change on its way. How it ends is reported once: with its result, or an `OSError`."""
+    """A change in progress. Its end is reported once: with its result, or an `OSError`."""
 
     __slots__ = ("_done", "_failed", "_steps", "is_over")
 
@@ -158,7 +158,7 @@ class Changes:
             self._waiting.append(change)
 
     def close(self) -> None:
-        """Abandon every change: the folder is another topic's before long."""
+        """Abandon every change: another topic may soon use the folder."""
         self._closed = True
         waiting, self._waiting = self._waiting, []
         if self._running is not None:

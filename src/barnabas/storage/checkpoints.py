@@ -1,10 +1,10 @@
 """Small checkpoint files for all logs of a broker, each protected by a checksum.
 
-The recovery points may be old, which costs time at the next start and nothing else. They are kept
-by topic id, so that those of a deleted topic do not apply to a new one of the same name. The clean
-marker is the last file that a shutdown writes, and the first that a start removes.
+The recovery points may be old, which only costs time at the next start. They are kept by topic id,
+so that those of a deleted topic do not apply to a new one of the same name. The clean marker is the
+last file that a shutdown writes, and the first that a start removes.
 
-A sealed file has a checksum on its last line: a number that lost a digit is worse than none.
+A sealed file has a checksum on its last line: a number that lost a digit would be worse than none.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def seal(text: str) -> bytes:
 
 
 def unseal(content: bytes) -> str:
-    """Return what was sealed; raise `StorageError` where it is not what was written."""
+    """Return the sealed text; raise `StorageError` if the checksum does not match."""
     text, separator, line = content.rpartition(b"crc32c ")
     if not separator or line != f"{crc32c(text):08x}\n".encode():
         raise StorageError("it does not match its checksum")
@@ -44,7 +44,7 @@ def read_number(disk: Disk, path: str) -> int | None:
 
 
 def write_number(disk: Disk, path: str, number: int, *, sync: bool = True) -> None:
-    """Seal a number in a file of its own."""
+    """Seal a number in a separate file."""
     disk.write_atomic(path, seal(f"{number}\n"), sync=sync)
 
 
@@ -69,7 +69,7 @@ class Checkpoints:
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Read the high watermarks of replicas, by topic id.
 
-        An old or missing one does no harm: a follower gets it again from its leader.
+        An old or missing one is harmless: a follower gets it again from its leader.
         """
         return self._read(self._high_watermarks)
 
@@ -93,7 +93,7 @@ class Checkpoints:
         self._disk.write_atomic(path, seal("\n".join(lines) + "\n"))
 
     def take_clean_marker(self) -> int | None:
-        """Return the broker epoch in which the last stop was clean, and forget it for good.
+        """Return the broker epoch in which the last stop was clean, and remove the marker.
 
         None says that it was not clean; -1 that it was, in an unknown epoch.
         """
@@ -101,11 +101,11 @@ class Checkpoints:
             return None
         words = self._disk.read_bytes(self._marker).split()
         self._disk.remove(self._marker)
-        # Were the removal lost with the power, a torn log would pass for a clean one.
+        # If a power cut undid the removal, a torn log would count as a clean one.
         self._disk.sync_folder(self._folder)
         return int(words[1]) if len(words) > 1 and words[1].isdigit() else -1
 
     def write_clean_marker(self, broker_epoch: int = -1) -> None:
-        """Say that everything is on disk, after making sure of it."""
+        """Sync everything, then write the clean marker."""
         self._disk.sync_all()
         self._disk.write_atomic(self._marker, f"barnabas {broker_epoch}\n".encode())

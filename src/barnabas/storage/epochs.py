@@ -1,9 +1,8 @@
 """The leader epochs of a log and where each starts, which make truncation exact (KIP-101).
 
-Stored nearly as Kafka stores it, in `leader-epoch-checkpoint`: a version, a count, then a line
-with epoch and start offset for each. The file is written when a segment is sealed and when the
-log is closed, not on each change: every batch carries its epoch, and recovery reads what came
-after.
+Stored nearly as in Kafka, in `leader-epoch-checkpoint`: a version, a count, then a line with epoch
+and start offset for each. The file is written when a segment is sealed and when the log is closed,
+not on each change: every batch has its epoch, and recovery reads the later ones from there.
 """
 
 from barnabas.model.errors import StorageError
@@ -22,15 +21,15 @@ class LeaderEpochs:
         self._disk = disk
         self.path = f"{folder}/{FILE_NAME}"
         self.entries: list[tuple[int, int]] = []
-        self._stored: list[tuple[int, int]] | None = None  # what the file holds, if that is known
+        self._stored: list[tuple[int, int]] | None = None  # the file's content, if it is known
 
     @property
     def last(self) -> int:
-        """The epoch of the last batch, -1 where there is none."""
+        """The epoch of the last batch, -1 if there is none."""
         return self.entries[-1][0] if self.entries else -1
 
     def load(self) -> bool:
-        """Read the checkpoint; False where there is none, `StorageError` where it is damaged."""
+        """Read the checkpoint; return False if there is none; raise `StorageError` if damaged."""
         if not self._disk.exists(self.path):
             return False
         try:
@@ -43,7 +42,7 @@ class LeaderEpochs:
         return True
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Remember that an epoch starts at an offset; one that is over already changes nothing."""
+        """Record that an epoch starts at an offset; an earlier epoch changes nothing."""
         if self.entries and self.entries[-1][0] >= epoch:
             return
         while self.entries and self.entries[-1][1] >= start_offset:
@@ -51,15 +50,15 @@ class LeaderEpochs:
         self.entries.append((epoch, start_offset))
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """Return the largest epoch not above the asked one, and the offset where it ends.
+        """Return the largest epoch that is not above the given one, and the offset where it ends.
 
-        (-1, -1) where the asked epoch is later than any that is known.
+        (-1, -1) if the given epoch is later than any that is known.
         """
         if not self.entries or epoch == NO_EPOCH or epoch > self.entries[-1][0]:
             return -1, -1
         if epoch == self.entries[-1][0]:
             return epoch, log_end
-        found = epoch  # before the first that is known, where the log now starts
+        found = epoch  # earlier than the first known epoch, at which the log now starts
         for known, start in self.entries:
             if known > epoch:
                 return found, start
@@ -67,7 +66,7 @@ class LeaderEpochs:
         raise AssertionError("the last entry is later than the asked epoch")
 
     def epoch_for(self, offset: int) -> int:
-        """Return the epoch in which an offset was written, -1 where it is not known."""
+        """Return the epoch in which an offset was written, -1 if it is not known."""
         found = -1
         for epoch, start in self.entries:
             if start > offset:
@@ -76,11 +75,11 @@ class LeaderEpochs:
         return found
 
     def truncate_end(self, end_offset: int) -> None:
-        """Forget epochs that start at or after an offset: they are gone, or about to be read."""
+        """Remove epochs that start at or after an offset: truncated, or to be read again."""
         self.entries = [entry for entry in self.entries if entry[1] < end_offset]
 
     def truncate_start(self, start_offset: int) -> None:
-        """Let the first epoch start no earlier than the log does."""
+        """Move the start of the first epoch to that of the log, if it is earlier."""
         later = [entry for entry in self.entries if entry[1] > start_offset]
         earlier = [entry for entry in self.entries if entry[1] <= start_offset]
         self.entries = [(earlier[-1][0], start_offset), *later] if earlier else later

@@ -1,7 +1,7 @@
 """Tracks what a log has written and not yet synced.
 
-Syncing is slow and runs in a thread, while the log goes on. Until a sync takes them, sealed
-segments, small files and folders with new names are remembered here.
+Syncing is slow and runs in a thread, while the log accepts appends. Sealed segments, small files
+and folders with new names are remembered here until a sync takes them.
 """
 
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ from barnabas.model.ports import Disk, File
 
 
 class FlushTask(NamedTuple):
-    """Files and folders to sync, and the offset below which everything is safe afterwards."""
+    """Files and folders to sync, and the offset below which everything is durable afterwards."""
 
     files: tuple[File, ...]
     folders: tuple[str, ...]
     upto_offset: int
     sealed_offset: int
-    """Segments below this are safe with their indexes and the snapshot at their end."""
+    """Segments below this are durable, with their indexes and the snapshot at their end."""
     truncations: int
     """How often the log had been truncated; after a later truncation the offset is void."""
     paths: tuple[str, ...] = ()
@@ -26,14 +26,14 @@ class FlushTask(NamedTuple):
 
 
 def carry_out(disk: Disk, task: FlushTask) -> None:
-    """Sync everything a task names. No sync is tried twice: `SyncFailedError` goes all the way.
+    """Sync everything a task names. No sync is tried twice: `SyncFailedError` ends the process.
 
     An `OSError` says that a file or folder could not be opened, and that no sync of it was tried:
     the whole task may be carried out again.
     """
     for file in task.files:
         file.sync()
-    # What was deleted or replaced meanwhile is no part of the log any more.
+    # A file that was deleted or replaced meanwhile is no longer part of the log.
     for path in task.paths:
         with suppress(FileNotFoundError):
             disk.sync_file(path)
@@ -65,7 +65,7 @@ class Unsynced:
         self._files[file.path] = file
 
     def add_paths(self, paths: Iterable[str]) -> None:
-        """Add small files by name: what matters is the file that has the name then."""
+        """Add small files by name; the thread syncs the file that has the name then."""
         self._paths.update(dict.fromkeys(paths))
 
     def add_folders(self, folders: Iterable[str]) -> None:
@@ -83,7 +83,7 @@ class Unsynced:
         self._files.clear()
 
     def take(self) -> tuple[list[File], tuple[str, ...], tuple[str, ...]]:
-        """Hand everything over, which nearly always is nothing."""
+        """Return everything, nearly always nothing, and forget it."""
         if not (self._files or self._paths or self._folders):
             return [], (), ()
         files = [*self._files.values()]

@@ -1,10 +1,10 @@
-"""Sparse indexes: from an offset or a time to a place near it in a segment.
+"""Sparse indexes: from an offset or a time to a nearby position in a segment.
 
 An entry is written for the first batch after every `index.interval.bytes` of log, in Kafka's
 layout: `.index` holds (offset - base, position), `.timeindex` holds (largest timestamp so far,
-offset - base). Entries gather in memory and reach the file a page at a time, since losing them
-costs nothing. An index is only a hint: readers check that a batch is where an entry says, and the
-index is rebuilt from the log after a crash. The file is read through a memory map.
+offset - base). Entries are gathered in memory and written to the file a page at a time, since
+losing them is harmless. An index is only a hint: readers check that a batch is where an entry says,
+and the index is rebuilt from the log after a crash. The file is read through a memory map.
 """
 
 import struct
@@ -28,7 +28,7 @@ class SparseIndex:
         self._tail = bytearray()
         self._stored = 0
         self._map: Buffer | None = None
-        # The last entry, where it is known: after an append no file needs to be opened for it.
+        # The last entry, if it is known: after an append no file needs to be opened for it.
         self._last: tuple[int, int] | None = None
 
     @property
@@ -44,19 +44,19 @@ class SparseIndex:
         self._map = self._last = None
 
     def hold(self) -> None:
-        """Map what the file holds, which from now on may be called otherwise."""
+        """Map the file now: it may be renamed from now on."""
         if self._stored and self._map is None:
             self._map = self._disk.map(self.path)
 
     def clear(self) -> None:
-        """Forget every entry, to rebuild the index from the log."""
+        """Remove every entry, to rebuild the index from the log."""
         self._disk.remove(self.path)
         self._stored = 0
         self._tail.clear()
         self._map = self._last = None
 
     def keep_first(self, count: int) -> None:
-        """Forget the entries of the file behind the first ones; the next write removes them."""
+        """Drop the entries of the file after the first ones; the next write removes them."""
         self._stored = count * self.ENTRY.size
         self._map = self._last = None
 
@@ -65,12 +65,12 @@ class SparseIndex:
         self._tail += self.ENTRY.pack(first, second)
         self._last = first, second
         if len(self._tail) >= PAGE_BYTES:
-            # The batch is in the log already; a full disk may take its entry later.
+            # The batch is already in the log; a full disk may accept its entry later.
             with suppress(OSError):
                 self.write()
 
     def write(self) -> None:
-        """Bring what is in memory to the file."""
+        """Write the entries in memory to the file."""
         if not self._tail:
             return
         file = self._disk.open(self.path, create=True)
@@ -109,8 +109,8 @@ class SparseIndex:
     def downwards(self, value: int, column: int = 0) -> Iterator[tuple[int, int]]:
         """Yield the entries whose number is at most the value, from the last one down.
 
-        The first is nearly always right. A caller that finds no batch there tries those before it.
-        Where damage has put entries out of order, only fitting ones are yielded.
+        The first is nearly always right. A caller that finds no batch there tries earlier entries.
+        If entries are out of order because of damage, only fitting ones are yielded.
         """
         low, high = 0, self.count
         while low < high:
@@ -125,7 +125,7 @@ class SparseIndex:
                 yield found
 
     def close_file(self) -> None:
-        """Unmap the file; it is mapped again when it is next looked into."""
+        """Unmap the file; the next lookup maps it again."""
         self._map = None
 
     def _mapped(self) -> Buffer:

@@ -1,13 +1,13 @@
-"""A partition's log: segments in a row, appended to at the end, read anywhere.
+"""A partition's log: a sequence of segments, appended to at the end, read anywhere.
 
     start_offset            flushed_offset           end_offset
          |                        |                       |
     [ sealed segment ][ sealed segment ][ active segment ...]
 
-Segments leave no gaps: each ends where the next begins, also after compaction, so that recovery
-can tell a segment that lost its tail. Everything here runs to completion on the caller's thread
-and touches batches, never records. Syncing is split in two so that its slow half can run
-elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it was done.
+Segments leave no gaps: each ends where the next begins, also after compaction, so that recovery can
+detect a segment that lost its tail. Everything here runs to completion on the caller's thread and
+handles batches, never records. Syncing has two parts, so that the slow one can run elsewhere:
+`begin_flush` returns what to sync, `finish_flush` records that it was done.
 """
 
 from bisect import bisect_right
@@ -25,15 +25,15 @@ from barnabas.protocol.records import (
     parse_header,
     stamp,
 )
-from barnabas.storage import rolling, snapshots, times
+from barnabas.storage import producer_snapshots, rolling, times
 from barnabas.storage.aborted import Aborted, Digest
 from barnabas.storage.changes import Change
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.flush import FlushTask, Unsynced, carry_out
+from barnabas.storage.producer_snapshots import snapshot_offsets, snapshot_path
 from barnabas.storage.producers import ProducerStates
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
-from barnabas.storage.snapshots import snapshot_offsets, snapshot_path
 from barnabas.storage.times import Found
 from barnabas.storage.trust import Allowance
 from barnabas.storage.walk import in_order, walk
@@ -59,9 +59,9 @@ class LogSettings:
     segment_ms: int = 7 * 24 * 3_600_000
     """A segment is sealed once its first batch is older than this."""
     segment_jitter_ms: int = 0
-    """Up to this much is taken off `segment_ms`, another amount for each segment."""
+    """`segment_ms` is reduced by up to this much, by a different amount for each segment."""
     index_interval_bytes: int = 4096
-    """How much log lies between two index entries."""
+    """The bytes of log between two index entries."""
     index_bytes: int = 10 * 1024 * 1024
     """A segment is sealed before one of its indexes would grow beyond this."""
     compacts: bool = True
@@ -70,15 +70,15 @@ class LogSettings:
     """While a segment is no larger than this, its indexes cannot be full."""
 
     def __post_init__(self) -> None:
-        """Work out once what every append asks for."""
+        """Compute once what every append needs."""
         fits_bytes = rolling.index_fits_bytes(self.index_bytes, self.index_interval_bytes)
         object.__setattr__(self, "index_fits_bytes", fits_bytes)
 
 
 def retired_path(path: str, segment: Segment) -> str:
-    """Return what a file of a segment is called until it is deleted.
+    """Return the name of a retired file of a segment, until it is deleted.
 
-    The end offset keeps the name apart from an earlier file of the same base.
+    The end offset distinguishes it from an earlier file of the same base.
     """
     return f"{path}.{segment.next_offset}{DELETED}"
 
@@ -95,9 +95,9 @@ class Log:
         self.end_offset = 0
         self.flushed_offset = 0
         self.sealed_offset = 0
-        """Segments below this are safe, with all that was written when they were sealed."""
+        """Segments below this are durable, with the files that were written on sealing them."""
         self.truncations = 0
-        """How often the log was truncated: work on it that runs elsewhere is then void."""
+        """How often the log was truncated, which makes work on it in other threads void."""
         self.sparse = False
         """Whether compaction removed batches between others, here or on the leader."""
         self.truncated_to: int | None = None
@@ -105,7 +105,7 @@ class Log:
         self.damaged_from: int | None = None
         """Where the last truncation found damage among the records that it kept."""
         self.change: Change[Any] | None = None
-        """What is being done to its files, a sync at a time (`storage/changes.py`)."""
+        """The changes to its files that are in progress (`storage/changes.py`)."""
         self.epochs = LeaderEpochs(disk, folder)
         self.producers = ProducerStates()
         self.unsynced = Unsynced()
@@ -113,13 +113,13 @@ class Log:
         """How many segments may be sealed for their age, together with those of other logs."""
         self._bases: list[int] = []
         self.captured: Captured | None = None
-        """What recovery could begin with, once it is synced up to there (`resuming.py`)."""
+        """The resume point to store, once the log is synced up to it (`resuming.py`)."""
         self.resumes_at = (0, 0)
         """The active segment of the last resume point, and how many index entries it had."""
-        self._snapshots: list[int] | None = None  # where there are some, if that is known
+        self._snapshots: list[int] | None = None  # the offsets of snapshots, if they are known
         self._splices = 0
         self.known_latest: dict[tuple[tuple[int, int], int, int], Found | None] = {}
-        """The last answers of `max_timestamp_record`, by what they hold for."""
+        """The last answers of `max_timestamp_record`, by their validity."""
 
     @property
     def active(self) -> Segment:
@@ -143,11 +143,11 @@ class Log:
 
     @property
     def is_dense(self) -> bool:
-        """Whether each batch begins where the one before ends, since none was ever removed."""
+        """Whether each batch begins where the previous one ends: none was ever removed."""
         return not (self.sparse or self.settings.compacts)
 
     def note_sparse(self) -> None:
-        """Remember for good that there are gaps: a later topic setting must not deny them."""
+        """Store that there are gaps, even if a later topic config turns compaction off."""
         if not self.sparse:
             path = f"{self.folder}/{SPARSE_FILE}"
             self.disk.write_atomic(path, b"", sync=False)
@@ -156,9 +156,9 @@ class Log:
             self.sparse = True
 
     def append(self, batch: memoryview, header: BatchHeader, epoch: int) -> int:
-        """Write a checked batch at the end; return the offset its first record got.
+        """Write a checked batch at the end; return the offset of its first record.
 
-        Raises `OSError` where the disk refuses; the log then holds what it held.
+        Raises `OSError` if the disk refuses; the log is then unchanged.
         """
         active, base_offset = self.segments[-1], self.end_offset
         size, first_ms = active.size, active.first_append_ms
@@ -174,10 +174,10 @@ class Log:
     def append_replicated(self, records: memoryview, headers: Sequence[BatchHeader]) -> None:
         """Append checked batches from the leader in one write, with their offsets and epochs.
 
-        A batch may begin above the end, where compaction has removed batches on the leader. One
-        that begins below the end or has an earlier epoch is refused; those before it are
-        written. Raises `OSError` where the disk refuses; the log then holds what it held, and
-        the segments that were filled before.
+        A batch may begin above the end, if compaction has removed batches on the leader. A batch
+        that begins below the end or has an earlier epoch is refused; those before it are written.
+        Raises `OSError` if the disk refuses; the log is then unchanged, except for segments that
+        were filled before.
         """
         following = self._following(headers)
         written = 0
@@ -195,7 +195,7 @@ class Log:
             )
 
     def _following(self, headers: Sequence[BatchHeader]) -> int:
-        """Return how many of the batches follow what is here, and each other."""
+        """Return how many of the batches follow the end of the log, and each other."""
         end_offset, epoch = self.end_offset, max(0, self.epochs.last)
         for number, header in enumerate(headers):
             if header.base_offset < end_offset or header.leader_epoch < epoch:
@@ -206,7 +206,7 @@ class Log:
         return len(headers)
 
     def _run(self, headers: Sequence[BatchHeader]) -> Sequence[BatchHeader]:
-        """Return those that go into one segment, the active one; roll where none does."""
+        """Return the batches that fit into the active segment; roll if none fits."""
         active, first, settings = self.segments[-1], headers[0], self.settings
         size, first_ms = active.size, active.first_append_ms
         if rolling.must_roll(
@@ -264,9 +264,9 @@ class Log:
     ) -> FileSlice | None:
         """Return whole batches from the one that holds `offset`, none from `upper_offset` on.
 
-        Raises OFFSET_OUT_OF_RANGE outside the log, `CorruptBatchError` where the batch at the
-        offset is damaged, and `UncheckedError` where it was not checked since the log was opened
-        and the allowance does not cover that.
+        Raises OFFSET_OUT_OF_RANGE outside the log, `CorruptBatchError` if the batch at the offset
+        is damaged, and `UncheckedError` if it was not checked since the log was opened and the
+        allowance does not cover that.
         """
         if offset < self.start_offset or offset > self.end_offset:
             raise ApiError(
@@ -299,7 +299,7 @@ class Log:
         return found
 
     def aborted_in(self, offset: int, piece: FileSlice) -> list[Aborted]:
-        """Return the aborted transactions that overlap what was just read from an offset on."""
+        """Return the aborted transactions that overlap a read from an offset on."""
         following = self.segments[max(0, bisect_right(self._bases, offset) - 1) :]
         if not any(segment.aborted.count for segment in following):
             return []
@@ -309,8 +309,8 @@ class Log:
     def roll(self) -> Segment:
         """Seal the active segment and open the next.
 
-        The new file comes last: a failure before leaves nothing behind that could hide what is
-        appended to the old segment after all.
+        The new file is created last: an earlier failure leaves no file that could hide later
+        appends to the old segment.
         """
         if self.segments:
             self.active.write_indexes()
@@ -335,16 +335,16 @@ class Log:
         """Write the epochs and a producer snapshot as of the end; remove old snapshots."""
         if self.epochs.store():
             self.unsynced.add_paths((self.epochs.path,))
-        # Also where no producer is known: else a start would look for some in all headers.
+        # Also if no producer is known: otherwise a start would search all headers for them.
         path = snapshot_path(self.folder, self.end_offset)
-        content = snapshots.encode(self.producers, self._last_aborts())
+        content = producer_snapshots.encode(self.producers, self._last_aborts())
         self.disk.write_atomic(path, content, sync=False)
         self.unsynced.add_paths((path,))
         if self._snapshots is None:
             self._snapshots = snapshot_offsets(self.disk, self.folder)
         offsets = sorted({*self._snapshots, self.end_offset})
         # One for each segment's start: a truncation below the newest needs an older one, and
-        # compaction may have removed the batches that would otherwise tell.
+        # compaction may have removed the batches with that information.
         wanted = {*self._bases, *offsets[-SNAPSHOTS_KEPT:]}
         for offset in offsets:
             if offset not in wanted:
@@ -352,7 +352,7 @@ class Log:
         self._snapshots = [offset for offset in offsets if offset in wanted]
 
     def begin_flush(self) -> FlushTask | None:
-        """Return what to sync to make everything appended so far durable."""
+        """Return the task that makes everything appended so far durable."""
         if self.is_synced:
             return None
         files, paths, folders = self.unsynced.take()
@@ -383,11 +383,11 @@ class Log:
         return times.latest(self, upper_offset, work)
 
     def droppable(self) -> int:
-        """Return how many leading segments lie wholly below the start offset."""
+        """Return how many of the first segments are entirely below the start offset."""
         return max(0, bisect_right(self._bases, self.start_offset) - 1)
 
     def splice(self, first: int, count: int, new: list[Segment]) -> None:
-        """Put segments in the place of others."""
+        """Replace segments by others."""
         for segment in self.segments[first : first + count]:
             self.unsynced.drop_file(segment.paths[0])
         self.segments[first : first + count] = new
@@ -395,7 +395,7 @@ class Log:
         self._splices += 1
 
     def finish_change(self) -> None:
-        """Carry out the rest of a change here and now, before the log is truncated or closed."""
+        """Carry out the rest of a change now, before the log is truncated or closed."""
         if self.change is not None:
             self.change.finish(self.disk)
             self.change = None
@@ -403,11 +403,11 @@ class Log:
     def truncate(self, end_offset: int, settled: int | None = None) -> list[str]:
         """Truncate the log to end at an offset, or before the batch that reaches over it.
 
-        Transactions count as ended where their markers are below `settled`, else below what was
-        synced. Returns files to delete. Truncated records must not come back after a crash, so the
-        truncation is synced here. The new end is stored: after a crash, what is appended from here
-        on must be checked, whatever recovery point was stored. Where headers that tell of producers
-        turn out to be damaged, `damaged_from` is set.
+        Transactions count as ended if their markers are below `settled`, or else below the synced
+        offset. Returns files to delete. Truncated records must not come back after a crash, so the
+        truncation is synced here. The new end is stored: after a crash, recovery must check later
+        appends even if the stored recovery point is above them. If the headers of batches with
+        producers are found to be damaged, `damaged_from` is set.
         """
         assert self.change is None
         assert self.start_offset <= end_offset
@@ -423,7 +423,7 @@ class Log:
         self.sealed_offset = min(self.sealed_offset, self.active.base_offset)
         self.epochs.truncate_end(self.end_offset)
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
-        self.producers, doubts = snapshots.rebuild(self)
+        self.producers, doubts = producer_snapshots.rebuild(self)
         places = [doubt.damaged_at for doubt in doubts if doubt.damaged_at is not None]
         self.damaged_from = min(places, default=None)
         self._snapshots = None
@@ -433,9 +433,9 @@ class Log:
         return paths
 
     def sound_before(self, offset: int) -> tuple[int, int]:
-        """Return where the segment that holds an offset starts, and up to where it is sound.
+        """Return where the segment that holds an offset starts, and up to where it is valid.
 
-        That is at most the offset, and less where a batch near it has wrong offsets.
+        That is at most the offset, and less if a batch near it has wrong offsets.
         """
         number = bisect_right(self._bases, offset) - 1
         if number < 0:
@@ -479,7 +479,7 @@ class Log:
     def retire(self, segment: Segment) -> list[str]:
         """Rename a segment's files, to delete them later; readers that have them open continue."""
         retired = []
-        # The end offset keeps the name apart from an earlier file of the same base.
+        # The end offset distinguishes the name from an earlier file of the same base.
         suffix = f".{segment.next_offset}{DELETED}"
         for path in segment.paths:
             if self.disk.exists(path):
@@ -497,11 +497,11 @@ class Log:
             segment.close()
 
     def _last_aborts(self) -> Digest:
-        """Return what tells the index of aborts of the segment in which the log ends."""
+        """Return the digest of the index of aborts of the last segment."""
         for segment in reversed(self.segments):
             if segment.base_offset < self.end_offset:
                 return segment.aborted.digest
-        return snapshots.NO_ABORTS
+        return producer_snapshots.NO_ABORTS
 
     def _boundary(self, offset: int) -> int:
         """Return where the batch that holds an offset starts, or the offset if none does."""
@@ -515,11 +515,11 @@ class Log:
         self.truncated_to = lowest
 
     def _drop_from(self, boundary: int) -> list[str]:
-        """Take out everything from a batch boundary on."""
+        """Remove everything from a batch boundary on."""
         paths: list[str] = []
-        nothing_left = boundary < self.start_offset  # which lies within a batch
-        # One that begins at the boundary stays, empty: those before it were sealed, perhaps
-        # compacted, and the snapshot at its start is what still knows of their producers.
+        nothing_left = boundary < self.start_offset  # the start is within a batch
+        # A segment that begins at the boundary stays, empty: earlier segments were sealed, perhaps
+        # compacted, and only the snapshot at its start has their producers.
         kept = 0 if nothing_left else max(1, bisect_right(self._bases, boundary))
         while len(self.segments) > kept:
             paths += self.retire(self.active)
@@ -535,9 +535,9 @@ class Log:
     def _close_gap(self) -> None:
         """Make the log end where its last batch does.
 
-        Where compaction removed batches, an empty batch fills the gap: offsets are not assigned
-        again, and a segment must reach up to the next. Where compaction never ran, the offset of a
-        batch was damaged (no checksum covers it), and the records in the gap are missing.
+        If compaction removed batches, an empty batch fills the gap: offsets are not assigned again,
+        and a segment must reach up to the next. If compaction never ran, the offset of a batch was
+        damaged (no checksum covers it), and the records in the gap are missing.
         """
         base, end_offset = self.active.next_offset, self.end_offset
         if base >= end_offset:
@@ -561,7 +561,7 @@ class Log:
     def _limited(
         segment: Segment, start: int, end: int, limit_bytes: int, *, at_least_one: bool
     ) -> int:
-        """Return where a read ends, so that it is within the limit if it can be."""
+        """Return where a read ends, within the limit if possible."""
         if end - start <= limit_bytes:
             return end
         stop = segment.end_within(start, start + limit_bytes)

@@ -19,7 +19,7 @@ def segment_name(base_offset: int) -> str:
 
 
 def offset_in(stem: str) -> int | None:
-    """Return the offset that a stem says; None where it is not the name of any offset."""
+    """Return the offset in a stem; None if the stem is not the name of an offset."""
     if not _STEM.fullmatch(stem):
         return None
     offset = int(stem)
@@ -27,7 +27,7 @@ def offset_in(stem: str) -> int | None:
 
 
 def numbered(disk: Disk, folder: str, suffix: str) -> list[int]:
-    """Return the offsets of the files with a suffix, ascending; other names are not a log's."""
+    """Return the offsets of the files with a suffix, ascending; ignore other names."""
     stems = [name.removesuffix(suffix) for name in disk.files(folder) if name.endswith(suffix)]
     found = (offset_in(stem) for stem in stems)
     return sorted(offset for offset in found if offset is not None)

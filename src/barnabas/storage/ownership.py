@@ -17,22 +17,22 @@ OWNER_FILE = "topic-id"
 
 
 class Owned(NamedTuple):
-    """A folder that is this topic's, the file that says so, and what was wrong before."""
+    """A folder that belongs to this topic, its owner file, and the problem that was found."""
 
     path: str
     problem: str
 
     def become_safe_with(self, log: Log) -> None:
-        """Have the log's first flush sync the folder's owner, ahead of any promise."""
+        """Have the log's first flush sync the folder's owner file, before any acknowledgement."""
         log.unsynced.add_paths((self.path,))
         log.unsynced.add_folders((self.path.rpartition("/")[0],))
 
 
 def own_folder(disk: Disk, folder: str, topic_id: TopicId, strangers: str) -> Owned:
-    """Make sure that a topic's folder exists and holds nothing of another topic.
+    """Make sure that a topic's folder exists and has no files of another topic.
 
-    What it holds of another goes under `strangers`, by that topic's id: a topic's name may be
-    as long as a file's name can be.
+    The folder of another topic is moved to the folder `strangers`, under that topic's id: a topic's
+    name may be as long as a file name can be.
     """
     path = f"{folder}/{OWNER_FILE}"
     owner, problem = _owner(disk, path)
@@ -49,11 +49,11 @@ def own_folder(disk: Disk, folder: str, topic_id: TopicId, strangers: str) -> Ow
 
 
 def _owner(disk: Disk, path: str) -> tuple[str, str]:
-    """Return the id in a folder's owner file, empty where it has none, and what is wrong."""
+    """Return the id in a folder's owner file, empty if there is none, and the problem, if any."""
     if not disk.exists(path):
         return "", ""
     try:
         return unseal(disk.read_bytes(path)).strip(), ""
     except StorageError as error:
-        # Synced before any record was: so this is not a crash's doing, and the records are good.
+        # It was synced before any record: so a crash is not the cause, and the records are good.
         return "", f"{path} is written again: {error}"

@@ -2,9 +2,9 @@
 
 For each producer id: its epoch and its last five batches. A batch that repeats one of those is
 answered with the offset it got the first time; one that does not follow the last is refused
-(KIP-98). A batch in a transaction opens one where the producer has none, and a marker ends it.
-A marker of transaction version 2 raises the producer's epoch by one (KIP-890), so that whatever
-was sent before it and comes late is refused.
+(KIP-98). A transactional batch opens a transaction if the producer has none, and a marker ends it.
+A marker of transaction version 2 raises the producer's epoch by one (KIP-890), so that late batches
+from before the marker are refused.
 
       begins here           others' records            ends here
     [ batch of 7 ] [ batch of 8 ] [ ... ] [ batch of 7 ] [ marker of 7 ]
@@ -12,8 +12,8 @@ was sent before it and comes late is refused.
     unstable from here on, until the marker is below the high watermark
 
 The state is a function of the log: a snapshot at an offset plus the batches after it. Unlike
-Kafka's, our snapshots keep all five batches, so that a retry across a restart finds its first
-offset whichever of the five it was.
+Kafka's, our snapshots keep all five batches, so that a retry after a restart finds its first offset
+for any of the five.
 """
 
 from typing import NamedTuple
@@ -27,13 +27,13 @@ from barnabas.storage.aborted import Aborted
 WINDOW = 5
 SEQUENCE_MASK = 0x7FFFFFFF
 RAISES_EPOCH_FROM = 2
-"""The transaction version whose markers carry an epoch of their own."""
+"""The transaction version whose markers have a raised epoch."""
 NONE = -1
 NOTHING_UNSTABLE = (1 << 63) - 1
 
 
 class SentBatch(NamedTuple):
-    """A batch that is in the log: its sequences, and the offsets it was given."""
+    """A batch in the log: its sequences and its offsets."""
 
     first_sequence: int
     last_sequence: int
@@ -42,7 +42,7 @@ class SentBatch(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A transaction whose marker may not be safe yet."""
+    """A transaction whose marker may not be committed yet."""
 
     first_offset: int
     last_offset: int
@@ -51,15 +51,24 @@ class Ended(NamedTuple):
 class Producer:
     """One producer id in one partition."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_start")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "transaction_began_ms",
+        "transaction_start",
+    )
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.batches: list[SentBatch] = []
         self.last_timestamp = NONE
         self.transaction_start = NONE
+        self.transaction_began_ms = NONE
+        """The time of the first batch of its transaction, where this process has seen that."""
         self.coordinator_epoch = NONE
-        """Of the coordinator that wrote the last marker."""
+        """The epoch of the coordinator that wrote the last marker."""
 
     @property
     def last_sequence(self) -> int:
@@ -76,15 +85,15 @@ class ProducerStates:
         # The first offsets of open transactions by producer, ascending.
         self._open = {producer_id: start for start, producer_id in began if start >= 0}
         self.first_unstable = self._first_open(NOTHING_UNSTABLE)
-        """Where the first transaction begins that is open, or ended by an unsafe marker."""
+        """Where the first transaction begins that is open, or ended by an uncommitted marker."""
         self.ended: list[Ended] = []
         """Transactions that ended, until their markers are below the high watermark."""
 
     def check(self, header: BatchHeader) -> SentBatch | None:
-        """Return the earlier batch that this one repeats; raise where it does not follow."""
+        """Return the earlier batch that this one repeats; raise if its sequence does not follow."""
         producer = self.by_id.get(header.producer_id)
         if producer is None:
-            return None  # nothing is remembered: any sequence is taken
+            return None  # no batch is remembered: any sequence is accepted
         if header.producer_epoch != producer.epoch:
             _check_new_epoch(producer, header)
         else:
@@ -107,7 +116,7 @@ class ProducerStates:
         return None
 
     def is_early(self, header: BatchHeader) -> bool:
-        """Whether a batch comes before one that it follows, instead of again or too late."""
+        """Whether a batch arrives before one that it follows, and is not a repeated or late one."""
         producer = self.by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return False
@@ -115,16 +124,17 @@ class ProducerStates:
         return 1 < ahead <= SEQUENCE_MASK // 2
 
     def check_epoch(self, header: BatchHeader) -> None:
-        """Refuse what a producer sent before its epoch was raised."""
+        """Refuse a batch that a producer sent before its epoch was raised."""
         producer = self.by_id.get(header.producer_id)
         if producer is not None and header.producer_epoch < producer.epoch:
             raise _outdated(producer, header)
 
     def check_marker(self, header: BatchHeader, marker: EndMarker, version: int) -> None:
-        """Refuse a marker that comes late, or from a coordinator that is none any more.
+        """Refuse a late marker, or one from a former coordinator.
 
-        One of version 2 ends nothing of its own epoch; where nothing is open it may be written
-        again, since its coordinator cannot know that it was (KAFKA-19999).
+        A marker of version 2 never ends a transaction of its own epoch. If no transaction is open
+        it may be written again, since its coordinator cannot know that it was written
+        (KAFKA-19999).
         """
         producer = self.by_id.get(header.producer_id)
         if producer is None:
@@ -158,7 +168,7 @@ class ProducerStates:
     def follow(self, header: BatchHeader, offset: int, batch: Buffer) -> Aborted | None:
         """Record any batch that was appended; return the transaction that it aborts.
 
-        The whole batch is looked at only where it is a marker.
+        The whole batch is read only if it is a marker.
         """
         if not header.attributes & IN_TRANSACTION:
             self.record(header, offset)
@@ -190,8 +200,20 @@ class ProducerStates:
         """Return where each open transaction began, by producer."""
         return dict(self._open)
 
+    def oldest_open_ms(self) -> int | None:
+        """Return the time of the first batch of the oldest open transaction; None without one.
+
+        After a restart that is not known, and the time of its last batch stands for it.
+        """
+        oldest = next(iter(self._open), None)
+        if oldest is None:
+            return None
+        producer = self.by_id[oldest]
+        known_ms = producer.transaction_began_ms
+        return known_ms if known_ms >= 0 else producer.last_timestamp
+
     def forget_transaction(self, producer_id: int) -> None:
-        """Take it that a transaction was not open after all."""
+        """Forget an open transaction: it was not open."""
         self.by_id[producer_id].transaction_start = NONE
         del self._open[producer_id]
 
@@ -206,7 +228,7 @@ class ProducerStates:
             del self.by_id[producer_id]
 
     def _enter(self, header: BatchHeader) -> Producer:
-        """Return the producer with the epoch of a batch, and no batches where that is new."""
+        """Return the producer with the epoch of a batch, without batches if the epoch is new."""
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
@@ -222,6 +244,7 @@ class ProducerStates:
         producer.last_timestamp = header.max_timestamp
         if producer.transaction_start < 0:
             producer.transaction_start = self._open[header.producer_id] = offset
+            producer.transaction_began_ms = header.max_timestamp
             self.first_unstable = min(self.first_unstable, offset)
 
     def _end(self, header: BatchHeader, offset: int, marker: EndMarker) -> Aborted | None:

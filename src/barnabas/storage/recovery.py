@@ -1,10 +1,11 @@
-"""Opens a log: as it was left by a clean stop, or what can be trusted of it after a crash.
+"""Opens a log: after a clean stop as it was left, after a crash as far as it can be trusted.
 
-After a clean stop only the headers behind the last index entry are read. After a crash those behind
-the resume point are (`resuming.py`), every batch from the recovery point on is checked, and the log
-is truncated at the first bad byte. What is below the recovery point was synced, and so was what was
-acknowledged under `flush=ack`: truncation only removes records that were not acknowledged. What is
-left is synced before any client reads it, as it may be in the page cache only.
+After a clean stop only the headers behind the last index entry are read. After a crash the headers
+behind the resume point are read (`resuming.py`), every batch from the recovery point on is checked,
+and the log is truncated at the first bad byte. Everything below the recovery point was synced, and
+so were all records that were acknowledged under `flush=ack`: truncation only removes records that
+were not acknowledged. The rest is synced before any client reads it, since it may be in the page
+cache only.
 """
 
 import re
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
 from barnabas.protocol.records import CONTROL
-from barnabas.storage import resuming, snapshots
+from barnabas.storage import producer_snapshots, resuming
 from barnabas.storage.changes import carry_out_now
 from barnabas.storage.checkpoints import read_number
 from barnabas.storage.log import (
@@ -24,8 +25,8 @@ from barnabas.storage.log import (
     LogSettings,
 )
 from barnabas.storage.names import LOG_SUFFIX, numbered
+from barnabas.storage.producer_snapshots import Doubt
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
-from barnabas.storage.snapshots import Doubt
 from barnabas.storage.sweeping import DAMAGED, NO_OTHERS, sweep
 from barnabas.storage.walk import header_at, in_order, walk
 
@@ -34,16 +35,16 @@ UNSYNCED_MAX = 32
 
 
 class Recovered(NamedTuple):
-    """An open log, and what had to be done to it."""
+    """An open log, and the repairs that it needed."""
 
     log: Log
     truncated_bytes: int
     problems: tuple[str, ...]
     lost_synced: bool = False
-    """Whether something is missing that had been synced: the disk did not keep it."""
+    """Whether synced data is missing, which the disk lost."""
     damaged_from: int | None = None
-    """From where on records are known to be damaged or missing. It is below the log's start where
-    the first segments are missing though they were not deleted."""
+    """The offset from which on records are known to be damaged or missing. It is below the log's
+    start if the first segments are missing although they were not deleted."""
     ignored: tuple[str, ...] = ()
     """Names in the folder that are not the log's; they were left as they are."""
 
@@ -58,10 +59,10 @@ def open_log(
     recovery_point: int = 0,
     others: re.Pattern[str] = NO_OTHERS,
 ) -> Recovered:
-    """Open the log in a folder, making an empty one where there is none.
+    """Open the log in a folder; create an empty one if there is none.
 
-    The folder is below `root`, which always exists. `others` matches the
-    names of files that the caller keeps in it beside the log.
+    The folder is below `root`, which always exists. `others` matches the names of the caller's
+    other files in it.
     """
     new_names = [] if clean and disk.exists(folder) else _parents(folder, root)
     disk.make_folder(folder)
@@ -69,7 +70,7 @@ def open_log(
     try:
         opening.run(clean=clean)
     except CorruptBatchError:
-        # A clean log whose headers do not add up was damaged since: look at all of it.
+        # A clean log with inconsistent headers was damaged since: check all of it.
         if not clean:
             raise
         clean = False
@@ -108,13 +109,13 @@ class _Opening:
         self._recovered = 0
         self._resumed: tuple[Segment, resuming.ResumePoint] | None = None
         self._with_markers: set[Segment] = set()
-        # Segments whose index of aborts no snapshot confirms, and whether that is a problem.
+        # Segments whose index of aborts matches no snapshot, and whether that is a problem.
         self._unvouched: dict[Segment, bool] = {}
         self._disk = disk
         self._folder = folder
 
     def run(self, *, clean: bool) -> None:
-        """Find out what the log holds."""
+        """Find the valid part of the log."""
         log = self.log
         swept = sweep(self._disk, self._folder, self._others)
         self.ignored = swept.ignored
@@ -136,7 +137,11 @@ class _Opening:
         log.epochs.truncate_end(log.end_offset)
         log.epochs.truncate_start(log.start_offset)
         self._rebuild_producers()
-        if clean and log.active.size and not snapshots.vouches_for(log, log.active, log.end_offset):
+        if (
+            clean
+            and log.active.size
+            and not producer_snapshots.vouches_for(log, log.active, log.end_offset)
+        ):
             self._unvouched[log.active] = True
         for segment, surprising in self._unvouched.items():
             if segment in log.segments:
@@ -146,11 +151,11 @@ class _Opening:
     def _rebuild_producers(self) -> None:
         log = self.log
         if self._resumed is None or self._resumed[0] not in log.segments:
-            log.producers, doubts = snapshots.rebuild(log)
+            log.producers, doubts = producer_snapshots.rebuild(log)
         else:
             segment, point = self._resumed
             log.producers = point.producers
-            found, doubts = snapshots.resume(log, log.producers, point.totals.next_offset)
+            found, doubts = producer_snapshots.resume(log, log.producers, point.totals.next_offset)
             known = segment.aborted.entries()[: point.aborted.entries]
             found = [entry for entry in found if entry.last_offset < segment.next_offset]
             if segment.aborted.replace([*known, *found]):
@@ -186,7 +191,7 @@ class _Opening:
                 return
 
     def _take_over(self, segment: Segment, following: int) -> None:
-        """Take a segment as it is: it was synced with its indexes, and then left alone."""
+        """Accept a segment unchecked: it was synced with its indexes, and not changed since."""
         try:
             if not segment.load_indexes():
                 segment.rebuild_indexes()
@@ -197,7 +202,7 @@ class _Opening:
             self._take_note([Doubt(problem, segment.next_offset)])
         segment.next_offset = following
         segment.freeze()
-        if not snapshots.vouches_for(self.log, segment, following):
+        if not producer_snapshots.vouches_for(self.log, segment, following):
             self._unvouched[segment] = True
 
     def _recover(self, segment: Segment, following: int | None) -> bool:
@@ -233,7 +238,7 @@ class _Opening:
         return segment.next_offset == following
 
     def _resume(self, segment: Segment) -> bool:
-        """Begin with what is known of the batches below a resume point, if it fits."""
+        """Begin with the totals up to a resume point, if it fits."""
         point = resuming.load(self._disk, self._folder)
         if point is None or point.totals.base_offset != segment.base_offset:
             return False
@@ -250,7 +255,7 @@ class _Opening:
     def _take(
         self, segment: Segment, start: int, last: int, *, upto_offset: int | None, check: bool
     ) -> int:
-        """Note good batches from a position on; return where the first bad or unwanted one is."""
+        """Record good batches from a position on; return where the first bad or unwanted one is."""
         end = start
         found = walk(segment.file, start, segment.file.size(), check=check)
         expected, dense = segment.next_offset, self.log.is_dense
@@ -265,7 +270,7 @@ class _Opening:
         return end
 
     def _take_note(self, doubts: list[Doubt]) -> None:
-        """Remember what to tell, and where the damage begins."""
+        """Remember what to report, and where the damage begins."""
         self.problems += [doubt.problem for doubt in doubts]
         places = [doubt.damaged_at for doubt in doubts if doubt.damaged_at is not None]
         if self.damaged_from is not None:
@@ -273,7 +278,7 @@ class _Opening:
         self.damaged_from = min(places, default=None)
 
     def _set_aside(self, segment: Segment, end: int) -> None:
-        """Keep bytes that were synced once but are damaged now: a person may want them."""
+        """Keep bytes that were synced once but are damaged now, for the operator."""
         path = f"{segment.paths[0]}.{end}{DAMAGED}"
         self._disk.write_atomic(path, segment.file.read(end, segment.file.size() - end))
         self.problems.append(
@@ -322,18 +327,18 @@ class _Opening:
             self._remove_segments(removed)
             log.flushed_offset = log.end_offset
             log.roll()
-            if removed:  # and must not come back: the recovery point may soon be above them
+            if removed:  # they must not come back: the recovery point may soon be above them
                 log.unsynced.add_file(log.active.file)
 
     def _remove_segments(self, count: int) -> None:
-        """Delete the first segments: what retention had begun, a crash may have undone."""
+        """Delete the first segments again: a crash may have undone their deletion by retention."""
         for segment in self.log.segments[:count]:
             for path in segment.paths:
                 self._disk.remove(path)
         self.log.splice(0, count, [])
 
     def _rebuild_epochs(self) -> None:
-        """Read epochs from first batches; from all, where a segment has more than one epoch."""
+        """Read epochs from first batches; from all batches if a segment has several epochs."""
         log = self.log
         log.epochs.entries.clear()
         firsts = [_first_epoch(segment) for segment in log.segments]
@@ -352,19 +357,19 @@ class _Opening:
             self.problems.append(f"{segment.file.path}: {error}; its epochs are not all known")
 
     def _rebuild_aborted(self, segment: Segment, *, surprising: bool) -> None:
-        """Read from markers which transactions were aborted, where their index may be wrong."""
+        """Read the aborted transactions from the markers, if their index may be wrong."""
         log = self.log
-        aborted, doubts = snapshots.aborted_in(log, segment)
+        aborted, doubts = producer_snapshots.aborted_in(log, segment)
         self._take_note(doubts)
         if segment.aborted.replace(aborted):
             log.unsynced.add_paths((segment.aborted.path,))
             if surprising:
                 self.problems.append(f"{segment.aborted.path} was damaged; rebuilt from the log")
         if segment is not log.active:
-            carry_out_now(log.disk, snapshots.vouching(log, segment))
+            carry_out_now(log.disk, producer_snapshots.vouching(log, segment))
 
     def make_safe(self, *, clean: bool, new_names: list[str]) -> None:
-        """Sync what was found: it may be in the page cache alone, and its folders' names too."""
+        """Sync the log and its folders: they may be in the page cache only."""
         log = self.log
         log.unsynced.add_folders([*new_names, self._folder])
         if clean:
@@ -387,7 +392,7 @@ def _first_epoch(segment: Segment) -> int | None:
 
 
 def _parents(folder: str, root: str) -> list[str]:
-    """Return the folders above one, up to and with the root."""
+    """Return the folders above one, up to and including the root."""
     found = []
     while folder != root and "/" in folder:
         folder = folder.rpartition("/")[0]

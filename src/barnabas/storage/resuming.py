@@ -1,10 +1,10 @@
-"""The resume point: lets recovery begin within the active segment instead of at its start.
+"""The resume point: with it, recovery begins within the active segment instead of at its start.
 
-`resume-point` holds what the batches below an offset add up to: the totals and index entries of the
+`resume-point` has the totals of the batches below an offset: the totals and index entries of the
 segment, epochs, producers and aborted transactions. It is taken at a checkpoint, while the log
 grows, and stored at a later one, once everything below the offset was synced. After a crash
-recovery loads it and reads only the headers behind it. It reads all headers where the file is
-missing or damaged, or does not fit what is found.
+recovery loads it and reads only the headers behind it. It reads all headers if the file is missing
+or damaged, or does not match the log.
 
     version int16, crc of the rest uint32
     totals of the segment, then how many epochs, and each epoch with its first offset
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Disk
 from barnabas.protocol.crc import crc32c
-from barnabas.storage import snapshots
+from barnabas.storage import producer_snapshots
 from barnabas.storage.aborted import Digest
 from barnabas.storage.changes import ChangeSteps, Sync, beside, carry_out_now, written_beside
 from barnabas.storage.log import RESUME_FILE, Log
@@ -30,7 +30,7 @@ from barnabas.storage.segment import Totals
 
 VERSION = 1
 PRODUCERS_MAX = 2_000
-"""A log with more producers gets no resume point: to encode them would hold the event loop."""
+"""A log with more producers gets no resume point: encoding them would hold up the event loop."""
 ENTRIES_MIN = 64
 """How many index entries a segment must have grown by before it gets another resume point."""
 
@@ -41,7 +41,7 @@ _EPOCH = struct.Struct(">iq")
 
 
 class ResumePoint(NamedTuple):
-    """What the batches below an offset add up to."""
+    """The totals of the batches below an offset."""
 
     totals: Totals
     epochs: list[tuple[int, int]]
@@ -50,7 +50,7 @@ class ResumePoint(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A resume point on its way to the disk, and the files that must be safe before it is."""
+    """A resume point that is being written, and the files that must be durable before it."""
 
     path: str
     content: bytes
@@ -74,7 +74,7 @@ def growth(log: Log) -> int:
 
 
 def capture(log: Log) -> None:
-    """Write down what the log knows as of its end; raise `OSError` where the disk refuses."""
+    """Capture the log's state as of its end; raise `OSError` if the disk refuses."""
     active = log.active
     log.resumes_at = active.base_offset, active.offset_index.count
     if not active.size or len(log.producers.by_id) > PRODUCERS_MAX:
@@ -88,7 +88,7 @@ def capture(log: Log) -> None:
 
 
 def take_ready(log: Log) -> Stored | None:
-    """Return what was captured, once it may be stored."""
+    """Return the captured resume point, once it may be stored."""
     found = log.captured
     if found is None or (
         found.truncations == log.truncations and found.offset > log.flushed_offset
@@ -99,7 +99,7 @@ def take_ready(log: Log) -> Stored | None:
 
 
 def storing(disk: Disk, found: Stored) -> ChangeSteps[None]:
-    """Make a resume point safe, after the indexes that it counts on."""
+    """Make a resume point durable, after the indexes that it depends on."""
     file = written_beside(disk, found.path, found.content)
     indexes = [disk.open(path) for path in found.indexes if disk.exists(path)]
     yield Sync(files=(*indexes, file))
@@ -108,7 +108,7 @@ def storing(disk: Disk, found: Stored) -> ChangeSteps[None]:
 
 
 def store(disk: Disk, found: Stored) -> None:
-    """Do the same here and now, while no client is served."""
+    """Do the same with blocking syncs, while no client is served."""
     # The log was truncated, or the disk is full: recovery then reads more headers.
     with suppress(OSError):
         carry_out_now(disk, storing(disk, found))
@@ -130,7 +130,7 @@ def _encode(
 ) -> bytes:
     body = _TOTALS.pack(*totals) + _COUNT.pack(len(epochs))
     body += b"".join(_EPOCH.pack(*entry) for entry in epochs)
-    body += snapshots.encode(producers, aborted)
+    body += producer_snapshots.encode(producers, aborted)
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
@@ -144,7 +144,10 @@ def _decode(content: bytes) -> ResumePoint:
     start = _TOTALS.size + _COUNT.size
     end = start + count * _EPOCH.size
     epochs = [(epoch, offset) for epoch, offset in _EPOCH.iter_unpack(body[start:end])]
-    states, aborted = snapshots.decode(body[end:]), snapshots.digest_in(body[end:])
+    states, aborted = (
+        producer_snapshots.decode(body[end:]),
+        producer_snapshots.digest_in(body[end:]),
+    )
     if aborted is None:
         raise CorruptBatchError("the resume point does not say what was aborted")
     return ResumePoint(totals, epochs, states, aborted)

@@ -1,4 +1,4 @@
-"""Finds the segments that are past their retention. Whole segments are dropped, oldest first."""
+"""Finds the segments that exceed the retention limits. Whole segments are deleted, oldest first."""
 
 from barnabas.storage.ages import newest_ms, oldest_ms
 from barnabas.storage.log import Log
@@ -8,7 +8,7 @@ UNLIMITED = -1
 
 
 def expired(log: Log, *, retention_ms: int, retention_bytes: int, now_ms: int, upto: int) -> int:
-    """Return how many leading segments can be dropped, none of them reaching `upto`."""
+    """Return how many of the first segments can be deleted; all of them end at or below `upto`."""
     sealed = [s for s in log.segments[:-1] if s.next_offset <= upto]
     by_start = min(log.droppable(), len(sealed))
     by_time = by_size = 0

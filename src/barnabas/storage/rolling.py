@@ -19,8 +19,8 @@ SEALED_AN_EVENT = 1
 class SealingByAge:
     """How many segments of a node are sealed for their age in one event.
 
-    To seal one makes some files, and one request may append to a thousand partitions whose segments
-    are all old enough. What is over waits for the next batch, or for the chore that looks for them.
+    Sealing one makes some files, and one request may append to a thousand partitions whose segments
+    are all old enough. The others wait for the next batch, or for the chore that looks for them.
     """
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:

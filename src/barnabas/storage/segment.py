@@ -1,11 +1,10 @@
-"""One segment of a log: a file of batches, its offset and time indexes, and its index of aborted
-transactions.
+"""One segment of a log: a file of batches, and its indexes (offsets, times, aborted transactions).
 
 Only the last segment of a log is appended to. The others are immutable until retention removes
 them or compaction replaces them.
 
-The CRC of a batch is checked before it is appended. What was on disk before this process started,
-or was changed by another process, is checked again before it is first served (`trust.py`).
+The CRC of a batch is checked before it is appended. Batches that were on disk before this process
+started, or that another process changed, are checked again before they are served (`trust.py`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,7 +28,7 @@ RELATIVE_OFFSET_MAX = (1 << 31) - 1
 
 
 class Totals(NamedTuple):
-    """What the headers of the first batches of a segment add up to."""
+    """The totals of the headers of a segment's first batches."""
 
     base_offset: int
     next_offset: int
@@ -44,7 +43,7 @@ class Totals(NamedTuple):
 
 
 class Segment:
-    """Batches from `base_offset` up to, not with, `next_offset`."""
+    """Batches from `base_offset` up to `next_offset`, exclusive."""
 
     __slots__ = (
         "__weakref__",
@@ -112,7 +111,7 @@ class Segment:
 
     @property
     def file(self) -> File:
-        """The file with the batches, opened again where it was closed to save descriptors."""
+        """The file with the batches, opened again if it was closed to save descriptors."""
         file = self._file
         if file is None:
             return self._open()
@@ -137,7 +136,7 @@ class Segment:
     def note(self, position: int, header: BatchHeader, base_offset: int) -> None:
         """Add a batch that is in the file to the indexes and the totals.
 
-        The offset comes apart from the header, which may be from before it was stamped.
+        The offset is passed separately, since the header may have been parsed before it was set.
         """
         last_offset = base_offset + header.last_offset_delta
         if header.max_timestamp > self.max_timestamp:
@@ -164,7 +163,7 @@ class Segment:
             del self._recent_positions[: RECENT_MAX // 2]
 
     def locate(self, offset: int) -> Located | None:
-        """Find the batch that holds the offset, or else the first one after it."""
+        """Find the batch that holds the offset, or the first one after it."""
         for found in walk(self.file, self._start_for(offset), self.size, check=False):
             if found.header.last_offset >= offset:
                 return found
@@ -173,7 +172,7 @@ class Segment:
     def position_of(self, offset: int) -> int:
         """Return where the batch that holds the offset, or the first after it, starts.
 
-        That is the end of the file where there is none.
+        That is the end of the file if there is none.
         """
         if offset >= self.next_offset:
             return self.size
@@ -183,14 +182,14 @@ class Segment:
             if number < len(lasts):
                 return self._recent_positions[number]
         if offset <= self.base_offset:
-            return 0  # though its header may be damaged
+            return 0  # even if its header is damaged
         found = self.locate(offset)
         return self.size if found is None else found.position
 
     def end_within(self, start: int, limit: int) -> int:
         """Return a batch boundary at or below the limit: the last one, or one near it.
 
-        It is `start` only where the batch there does not end below the limit.
+        It is `start` only if the batch there does not end below the limit.
         """
         positions = self._recent_positions
         if positions and positions[0] <= limit:
@@ -231,30 +230,30 @@ class Segment:
     def ensure_trusted(
         self, start: int, end: int, offset: int, allowance: Allowance | None = None
     ) -> int:
-        """Check what was not yet checked of the batches between two boundaries.
+        """Check the batches between two boundaries that were not checked yet.
 
-        Returns up to where the bytes are good; raises where not even the first batch is, or
-        where damage before it may hide the batch that holds the offset.
-        With an allowance no more is checked than that covers: raises `UncheckedError` where the
-        first batch was not checked yet, and returns a boundary below the first that was not.
+        Returns up to where the bytes are good. Raises if the first batch is damaged, or if damage
+        before it may hide the batch that holds the offset. With an allowance it checks no more than
+        that covers: it raises `UncheckedError` if the first batch was not checked yet, and returns
+        a boundary below the first unchecked batch otherwise.
         """
         if allowance is None:
             return self.trust.ensure(self, start, end, offset)
         return self.trust.ensure_within(self, start, end, offset, allowance)
 
     def is_damaged_near(self, position: int | None) -> bool:
-        """Tell whether damage that was found at a position is still there."""
+        """Tell whether damage that was found at a position still exists."""
         return position is not None and not self.trust.is_good_near(self, position)
 
     def write_indexes(self) -> None:
-        """Bring the indexes to their files. May be repeated."""
+        """Write the indexes to their files. May be repeated."""
         self._index_time()
         self.offset_index.write()
         self.time_index.write()
         self.aborted.write()
 
     def hold(self) -> None:
-        """Have at hand whatever is read by name: the names are about to go to another segment."""
+        """Open what is read by name: another segment will soon have the names."""
         self.offset_index.hold()
         self.time_index.hold()
         self.aborted.hold()
@@ -281,7 +280,7 @@ class Segment:
     def renamed(self, suffix: str) -> None:
         """Use the new names of renamed files; with an empty suffix, their original names.
 
-        Whatever still reads the segment must not find another one under its old name.
+        A reader of the segment must not find another one under its old name.
         """
         self._suffix = suffix
         _, index, time_index, _ = self.paths
@@ -300,7 +299,7 @@ class Segment:
     def rebuild_indexes(self, *, dense: bool = False) -> None:
         """Rebuild indexes and totals from the headers in the file, as far as they are valid.
 
-        But for aborted transactions: those begin in other segments, too.
+        This excludes aborted transactions, since they may begin in other segments.
         """
         end = self.size
         self.reset()
@@ -310,13 +309,13 @@ class Segment:
             self.size = end
 
     def reset(self) -> None:
-        """Forget indexes and totals, before every batch is noted again."""
+        """Reset indexes and totals, before every batch is added again."""
         self.offset_index.clear()
         self.time_index.clear()
         self.reset_totals()
 
     def reset_totals(self) -> None:
-        """Forget what the batches add up to."""
+        """Reset the totals."""
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
         self.first_append_ms = None
         self._since_index = 0
@@ -326,7 +325,7 @@ class Segment:
         self.size = 0
 
     def totals(self) -> Totals:
-        """Return what all batches add up to; there is one at least."""
+        """Return the totals of all batches, of which there is at least one."""
         assert self.first_append_ms is not None
         return Totals(
             self.base_offset,
@@ -341,9 +340,9 @@ class Segment:
         )
 
     def resume(self, totals: Totals) -> bool:
-        """Take over what the first batches add up to; False where that is not about this file.
+        """Take over the totals of the first batches; return False if they do not match this file.
 
-        The batches behind the last index entry are read, to be sure that one of them ends there.
+        The batches behind the last index entry are read, to make sure that one of them ends there.
         """
         self.offset_index.load()
         self.time_index.load()
@@ -377,7 +376,7 @@ class Segment:
         return -1
 
     def load_indexes(self) -> bool:
-        """Take over the stored indexes; False where they cannot be those of this file."""
+        """Take over the stored indexes; return False if they cannot be those of this file."""
         self.offset_index.load()
         self.time_index.load()
         if not self.size:
@@ -403,13 +402,13 @@ class Segment:
         else:
             self.rebuild_indexes(dense=dense)
         if end:
-            # The log's end hangs on the last batch, so that one is looked at closely.
+            # The log's end depends on the last batch, so that one is checked.
             for _ in walk(self.file, self._recent_positions[-1], end, check=True):
                 pass
             self.first_append_ms = header_at(self.file, 0, self.size).max_timestamp
 
     def close(self) -> None:
-        """Write what the indexes hold in memory, and close the file."""
+        """Write the index entries in memory, and close the file."""
         self.write_indexes()
         if self._file is not None:
             self._file.close()
@@ -424,7 +423,7 @@ class Segment:
         return self._disk.open(path, create=True)
 
     def _open(self) -> File:
-        """Open the file, or find it with a reader that still holds it."""
+        """Open the file, or get it from a reader that still has it open."""
         file = None if self._file_elsewhere is None else self._file_elsewhere()
         if file is None:
             self._disk.open_files.make_room()

@@ -1,6 +1,6 @@
 """Sorts the files in a log's folder: its own, what a crash left behind, and foreign files.
 
-A file belongs to the log only where its whole name is one that the log gives:
+A file belongs to the log only if its whole name is one that the log uses:
 
     <offset>.log .index .timeindex .txnindex .snapshot      segments and producers
     <segment's file>.<end offset>.deleted                   retired
@@ -10,14 +10,15 @@ A file belongs to the log only where its whole name is one that the log gives:
     <any of these>.tmp                                      not yet renamed
     cleaning/                                               what compaction writes
 
-Everything else is left alone: an editor's backup, the files of Apache Kafka, a folder that has a
-file's name. Recovery names it in a warning, so that the operator can remove it.
+All other files are ignored: an editor's backup, the files of Apache Kafka, a folder that has a
+file's name. Recovery names them in a warning, so that the operator can remove them.
 """
 
 import re
 from typing import NamedTuple
 
 from barnabas.model.ports import Disk
+from barnabas.storage.compacting.swap import SWAP_SUFFIX, finish_swap
 from barnabas.storage.epochs import FILE_NAME as EPOCHS_FILE
 from barnabas.storage.log import (
     CLEANER_FILE,
@@ -32,8 +33,7 @@ from barnabas.storage.names import (
     LOG_SUFFIX,
     offset_in,
 )
-from barnabas.storage.snapshots import SUFFIX as SNAPSHOT_SUFFIX
-from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
+from barnabas.storage.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
 
 CLEANING_FOLDER = "cleaning"
 DAMAGED = ".damaged"
@@ -60,11 +60,11 @@ _INDEX_FILE = re.compile(_INDEX)
 _NUMBERED = re.compile(rf"({_OFFSET})\..*", re.DOTALL)
 
 NO_OTHERS = re.compile("(?!)")
-"""The names of the caller's own files, where it has none: matches nothing."""
+"""The default for the names of the caller's other files: matches nothing."""
 
 
 class Swept(NamedTuple):
-    """What a folder holds once everything half done is finished or undone."""
+    """The files in a folder, once all interrupted changes are finished or undone."""
 
     files: list[str]
     ignored: tuple[str, ...]
@@ -72,9 +72,9 @@ class Swept(NamedTuple):
 
 
 def sweep(disk: Disk, folder: str, others: re.Pattern[str] = NO_OTHERS) -> Swept:
-    """Finish or undo what a crash left half done in a log's folder.
+    """Finish or undo changes that a crash interrupted in a log's folder.
 
-    `others` matches the names of files that the caller keeps there beside the log.
+    `others` matches the names of the caller's other files there.
     """
     files = disk.files(folder)
     folders = sorted(set(disk.list(folder)).difference(files))
@@ -120,7 +120,7 @@ def _is_swap(name: str) -> bool:
 def _sweep_indexes(disk: Disk, folder: str, names: list[str]) -> None:
     """Remove indexes of segments that a power failure removed.
 
-    The next segment of that name would take their entries for its own.
+    The next segment of that name would use their entries.
     """
     stems = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
     for name in names:

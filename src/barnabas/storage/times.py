@@ -1,9 +1,9 @@
-"""Looks up records by timestamp; indexes and headers narrow it down to a few batches.
+"""Looks up records by timestamp; indexes and headers reduce the search to a few batches.
 
-A look-up can take long: a batch may hold a million records, and where times go back and forth the
-index does not help. So it is done in steps (`model/steps.py`). Of the records only lengths and
-timestamps are read, up to the first that fits. Where the log is truncated or its segments are
-replaced between two steps, the look-up starts again.
+A lookup can take long: a batch may have a million records, and if timestamps are not in order the
+index does not help. So it is done in steps (`model/steps.py`). It reads only the lengths and
+timestamps of records, up to the first that fits. If the log is truncated or its segments are
+replaced between two steps, the lookup starts again.
 """
 
 from collections.abc import Callable
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from barnabas.storage.segment import Segment
 
 UNPACKED_BYTES_MAX = 64 * 1024 * 1024
-"""A batch that unpacks to more is not opened: its first offset is used for all of it."""
+"""A batch with more uncompressed bytes is not opened: its first offset is used instead."""
 HEADER_UNITS = 4
 RECORDS_AT_ONCE = 500
 CANDIDATES_MAX = 1_000
-"""How many batches are remembered that may hold the largest timestamp."""
+"""How many batches are remembered that may have the largest timestamp."""
 KNOWN_MAX = 2
-"""How many answers a log remembers: one each for consumers of all and of committed records."""
+"""How many answers a log remembers: one for each isolation level."""
 ANY_TIME = -(1 << 64)
 
 
 class Found(NamedTuple):
-    """A record that was looked for, and the epoch it was written in."""
+    """A record that was found, and its leader epoch."""
 
     offset: int
     timestamp: int
@@ -55,11 +55,11 @@ class Found(NamedTuple):
 
 
 class ChangedError(Exception):
-    """The log is not what it was when a look-up began."""
+    """The log has changed since the lookup began."""
 
 
 class Look:
-    """One look-up: what of the log can be read, and whether it is still the same."""
+    """One lookup: the readable part of the log, and whether the log has changed."""
 
     __slots__ = ("_changes", "log", "start", "upper", "work")
 
@@ -71,7 +71,7 @@ class Look:
         self._changes = log.changes
 
     def check(self) -> None:
-        """Raise where the log was truncated, or segments were replaced or removed."""
+        """Raise if the log was truncated, or segments were replaced or removed."""
         if self.log.changes != self._changes:
             raise ChangedError
 
@@ -138,7 +138,7 @@ def _look_for_latest(look: Look) -> Steps[Found | None]:
     if best < 0:
         return None
     found = yield from _first(look, best)
-    # Its record may be gone: compacted away, or below the start.
+    # Its record may have been compacted, or be below the start.
     return found if found is not None else (yield from _latest_of_all(look))
 
 
@@ -190,7 +190,7 @@ def _candidates(
 ) -> Steps[list[tuple[int, int, Located]]]:
     """Return the batches that claim the largest timestamps and beat the best, largest first.
 
-    At most so many, and none that was passed already: all that do not come behind a claim.
+    At most `CANDIDATES_MAX`, without those that were examined before (up to `passed`).
     """
     heap: list[tuple[int, int, Located]] = []
     start = segment.position_of(look.start)
@@ -264,7 +264,7 @@ def _opened(look: Look, segment: "Segment", found: Located) -> Steps[tuple[bytes
     good = yield from segment.trust.check(segment, position, end, look.work)
     look.check()
     if not good:
-        segment.ensure_trusted(position, end, header.base_offset, Allowance(0))  # is it this one?
+        segment.ensure_trusted(position, end, header.base_offset, Allowance(0))  # is it damaged?
     content = segment.file.read(position, header.size)
     if look.work.spend(header.size // BYTES_PER_UNIT):
         yield None
@@ -289,7 +289,7 @@ def _made(header: BatchHeader, deltas: Deltas) -> Found:
 
 
 def _unopened(header: BatchHeader, offsets: range) -> Found | None:
-    """Return what stands for a batch that is too large to be opened: its first readable offset."""
+    """Return the answer for a batch that is too large to be opened: its first readable offset."""
     first = max(0, offsets.start)
     if first not in offsets or first > header.last_offset_delta:
         return None

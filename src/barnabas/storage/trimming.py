@@ -10,7 +10,7 @@ from barnabas.storage.log import START_OFFSET_FILE, Log
 
 
 def advance_start(log: Log, offset: int) -> ChangeSteps[None]:
-    """Make everything below an offset unreadable, for good: readers see it once it is safe."""
+    """Make everything below an offset unreadable; readers see that once it is durable."""
     if offset <= log.start_offset:
         return
     if offset > log.end_offset:
@@ -25,11 +25,11 @@ def advance_start(log: Log, offset: int) -> ChangeSteps[None]:
 
 
 def drop_segments(log: Log, before_offset: int, retired: list[str]) -> ChangeSteps[int]:
-    """Take the segments below an offset out of a log; return how many there were.
+    """Remove the segments below an offset from a log; return how many there were.
 
-    What is below the offset cannot be read afterwards, whole segments of it or not. The files that
-    can be deleted are added to `retired`. A full disk may refuse the note of where the log will
-    start, and must be freed all the same: then each segment is safely gone before the next one.
+    Records below the offset cannot be read afterwards, even those in a segment that stays. The
+    files that can be deleted are added to `retired`. A full disk may refuse to store the new start
+    of the log, and must be freed all the same: then each removal is durable before the next one.
     """
     if before_offset > log.end_offset:
         raise _truncated(log)
@@ -46,7 +46,7 @@ def drop_segments(log: Log, before_offset: int, retired: list[str]) -> ChangeSte
 
 
 def _note_start(log: Log, offset: int) -> ChangeSteps[bool]:
-    """Store where a log will start; tell whether the disk took it."""
+    """Store where a log will start; tell whether the disk accepted that."""
     try:
         yield from advance_start(log, offset)
     except OSError:

@@ -5,7 +5,7 @@ sendfile. The CRC of a batch does not cover its base offset and its epoch. The o
 against the batches around it: offsets ascend and do not overlap.
 
 A block of small batches takes long to check. So a fetch has an allowance: it checks as much as that
-covers, and is served what is checked. The rest is checked a little at a time (`Trust.check`).
+covers, and gets the checked part. The rest is checked in steps (`Trust.check`).
 """
 
 from collections.abc import Generator
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1024 * 1024
 GROWING = -1
 FETCH_ALLOWANCE_BYTES = 64 * 1024
-"""How much one look of a fetch checks by itself: about a thousand of the smallest batches."""
+"""How much one read of a fetch checks by itself: about a thousand of the smallest batches."""
 BATCH_UNITS = 5
-"""What it costs to check a batch, apart from its bytes."""
+"""The cost of checking a batch, besides its bytes."""
 BYTES_PER_UNIT = 2048
 
 
@@ -38,7 +38,7 @@ class Allowance:
         """Whether it did not cover something."""
 
     def covers(self, size: int) -> bool:
-        """Take so many bytes from the allowance, if there are as many left."""
+        """Take a number of bytes from the allowance, if that many are left."""
         if size > self._left:
             self.is_spent = True
             return False
@@ -47,7 +47,7 @@ class Allowance:
 
 
 class UncheckedError(StorageError):
-    """What is to be read was not checked yet, and there is too much of it to do so at once."""
+    """The batches to read were not checked yet, and checking them would take too long."""
 
     def __init__(self, segment: "Segment", start: int, end: int) -> None:
         super().__init__(f"{segment.file.path} must be checked from byte {start} on")
@@ -57,29 +57,29 @@ class UncheckedError(StorageError):
 
 
 class Trust:
-    """What may be served of one segment without looking again."""
+    """The parts of one segment that were checked and can be served."""
 
     __slots__ = ("_blocks", "_damaged", "_from", "_resets", "version")
 
     def __init__(self, size: int) -> None:
-        self._from = size  # from here on, batches were checked as this process wrote them
+        self._from = size  # later batches were checked when this process wrote them
         self._blocks: set[int] = set()
         self._damaged: set[int] = set()
         self._resets = 0
         self.version = GROWING
 
     def starts_at(self, position: int) -> None:
-        """Take it that everything from a position on was checked just now."""
+        """Record that everything from a position on was checked just now."""
         self._from = position
 
     def truncate(self, position: int) -> None:
-        """Go along with a truncation, after which the segment grows again."""
+        """Apply a truncation, after which the segment grows again."""
         self._from = min(self._from, position)
         self._reset()
         self.version = GROWING
 
     def ensure(self, segment: "Segment", start: int, end: int, offset: int) -> int:
-        """Do what `Segment.ensure_trusted` says, however long it takes."""
+        """Do what `Segment.ensure_trusted` says, without a limit of time."""
         self._notice_changes(segment)
         if start >= self._from:
             return end
@@ -96,7 +96,7 @@ class Trust:
     ) -> int:
         """Do the same, but check no more than the allowance covers.
 
-        Raises `UncheckedError` where that does not reach beyond the first batch.
+        Raises `UncheckedError` if that does not reach beyond the first batch.
         """
         self._notice_changes(segment)
         if start >= self._from:
@@ -121,9 +121,9 @@ class Trust:
         return end
 
     def check(self, segment: "Segment", start: int, end: int, work: Work) -> Steps[bool]:
-        """Check the blocks between two boundaries, a little at a time; tell whether all are good.
+        """Check the blocks between two boundaries, in steps; tell whether all are good.
 
-        Those after a damaged one are left out. If the segment changes meanwhile, it starts again.
+        It stops at a damaged one. If the segment changes meanwhile, it starts again.
         """
         self._notice_changes(segment)
         resets = self._resets
@@ -142,7 +142,7 @@ class Trust:
         return True
 
     def _check_block(self, segment: "Segment", block: int, work: Work) -> Steps[bool]:
-        """Tell whether a block is good; what is said of a segment that was reset does not count."""
+        """Tell whether a block is good; the result is dropped if the segment was reset."""
         resets = self._resets
         try:
             batches = _inspect(segment, *_batches_of(segment, block))
@@ -161,7 +161,7 @@ class Trust:
         return position >= segment.size or _block_is_good(segment, position // BLOCK_BYTES)
 
     def forget(self, segment: "Segment") -> None:
-        """Have everything checked again before it is next served."""
+        """Forget all checks: everything is checked again before it is served."""
         self._reset()
         self._from = segment.size
         if self.version != GROWING:
@@ -210,12 +210,12 @@ def _near_end(segment: "Segment", start: int, end: int) -> int:
             boundaries.append(boundaries[-1] + next(batches))
     except StopIteration:
         return end
-    # The last one was not compared with its neighbour behind it.
+    # The last batch was not compared with the one after it.
     return boundaries[-2] if len(boundaries) > 2 else boundaries[-1]
 
 
 def _good_end(segment: "Segment", start: int, end: int, offset: int) -> int:
-    """Something near is damaged: find out what, batch by batch."""
+    """Find the damaged batch near a position, batch by batch."""
     bad = _first_bad(segment, start, end)
     if bad == start:
         raise CorruptBatchError(f"{segment.file.path} is damaged at byte {start}")

@@ -28,12 +28,12 @@ class Located(NamedTuple):
 
 
 def header_at(file: File, position: int, end: int) -> BatchHeader:
-    """Read the header of the batch at a position; raise `CorruptBatchError` where none can be."""
+    """Read the header of the batch at a position; raise `CorruptBatchError` if it is invalid."""
     return plausible(file.read(position, HEADER_BYTES), 0, end - position)
 
 
 def plausible(content: bytes | memoryview, position: int, room: int) -> BatchHeader:
-    """Parse a header whose numbers make sense within the room left in the file."""
+    """Parse a header; raise if its numbers are impossible within the rest of the file."""
     if room < HEADER_BYTES or len(content) - position < HEADER_BYTES:
         raise CorruptBatchError("the file ends within a batch header")
     header = parse_header(content, position)
@@ -49,7 +49,7 @@ def plausible(content: bytes | memoryview, position: int, room: int) -> BatchHea
 def walk(file: File, start: int, end: int, *, check: bool) -> Iterator[Located]:
     """Yield every batch between two positions; raise `CorruptBatchError` at the first bad one.
 
-    With `check` the whole batch is read and its checksum compared; without, headers alone.
+    With `check` the whole batch is read and its checksum compared; without it, only headers.
     """
     position, window_start, window = start, start, b""
     ahead = WINDOW_BYTES if check else LOOK_BYTES
@@ -79,7 +79,7 @@ def batches_of(file: File, size: int) -> Iterator[tuple[BatchHeader, bytes]]:
 
 
 def first_damage(disk: Disk, path: str, size: int) -> int | None:
-    """Return where a file is first damaged; None where that much is good, or the file is gone."""
+    """Return where a file is first damaged; None if that much is good, or the file is gone."""
     end = 0
     try:
         file = disk.open(path)
@@ -97,9 +97,9 @@ def in_order(
 ) -> Iterator[Located]:
     """Yield batches up to the first that is damaged or whose offsets cannot be right.
 
-    Offsets ascend up to a limit, and no checksum covers them. Where nothing was ever removed from
-    between them (`dense`), each begins where the one before ends. Elsewhere, where two overlap, the
-    one that also comes after a gap is the wrong one; else the later, an older file's content.
+    Offsets ascend up to a limit, and no checksum covers them. If no batch was ever removed between
+    them (`dense`), each begins where the previous one ends. Otherwise, if two overlap, the one that
+    also follows a gap is the wrong one; without a gap it is the later one, from an older file.
     """
     held: Located | None = None
     try:

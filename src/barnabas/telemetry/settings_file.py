@@ -19,7 +19,7 @@ class SettingsError(Exception):
 
 
 def read(path: Path) -> Thresholds:
-    """Read a file; what it does not name keeps its default."""
+    """Read a file; other thresholds keep their defaults."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -38,7 +38,7 @@ def read(path: Path) -> Thresholds:
 
 
 def thresholds(given: Mapping[object, object]) -> Thresholds:
-    """Return the defaults with some numbers replaced; refuse names and values that make none."""
+    """Return the defaults with some numbers replaced; refuse unknown names and invalid values."""
     known = {each.name: each for each in fields(Thresholds)}
     values: dict[str, float] = {}
     for name, value in given.items():

@@ -14,9 +14,10 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from barnabas import config
-from barnabas.app import BrokerProcess, new_event_loop
+from barnabas.app import BrokerProcess, FirstAdmin, new_event_loop
 from barnabas.model.settings import Settings
 
 START_PATIENCE_S = 60
@@ -26,21 +27,30 @@ class Broker:
     """One broker, from `start` to `stop`; after another `start` it has the same data."""
 
     def __init__(
-        self, data: str | Path | None = None, *, settings: Mapping[str, object] | None = None
+        self,
+        data: str | Path | None = None,
+        *,
+        settings: Mapping[str, object] | None = None,
+        first_admin: tuple[str, str] | None = None,
     ) -> None:
-        """Take a directory and settings by their dotted names: {"storage.flush": "interval"}."""
+        """Take a directory and settings by their dotted names: {"storage.flush": "interval"}.
+
+        Listeners are settings, too: {"listeners.SECURE.listen": "127.0.0.1:0", ...}. `first_admin`
+        is the name and the password of a user that a broker without users gets.
+        """
+        self._first_admin = None if first_admin is None else FirstAdmin(*first_admin)
         self._temporary = data is None
         self.data = Path(tempfile.mkdtemp(prefix="barnabas-")) if data is None else Path(data)
-        self._flags = {
-            "broker.host": "127.0.0.1",
-            "broker.port": 0,
-            **(settings or {}),
-            "broker.data_dir": str(self.data),
-        }
+        given = dict(settings or {})
+        has_listeners = any(name.startswith("listeners.") for name in given)
+        address = {} if has_listeners else {"broker.host": "127.0.0.1", "broker.port": 0}
+        self._flags = {**address, **given, "broker.data_dir": str(self.data)}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._process: BrokerProcess | None = None
         self.bootstrap = ""
+        self.listeners: dict[str, tuple[str, int]] = {}
+        """The addresses for clients, by the name of the listener."""
 
     @property
     def settings(self) -> Settings:
@@ -52,12 +62,19 @@ class Broker:
         """The address for other brokers."""
         return None if self._process is None else self._process.peer_address
 
-    def start(self) -> "Broker":
+    @property
+    def http_address(self) -> tuple[str, int] | None:
+        """The address of the HTTP listener with metrics and health, where there is one."""
+        if self._process is None or self._process.operators is None:
+            return None
+        return self._process.operators.address
+
+    def start(self) -> Self:
         """Return once clients can connect."""
         assert self._thread is None, "this broker is running"
         settings, loop = self.settings, new_event_loop()
         try:
-            self._process = BrokerProcess(settings, loop)
+            self._process = BrokerProcess(settings, loop, first_admin=self._first_admin)
         except BaseException:
             loop.close()
             raise
@@ -72,6 +89,7 @@ class Broker:
             self._end_loop()
             raise
         self.bootstrap = f"{host}:{port}"
+        self.listeners = dict(self._process.listeners)
         return self
 
     def stop(self) -> None:
@@ -83,7 +101,7 @@ class Broker:
         finally:
             self._end_loop()
 
-    def __enter__(self) -> "Broker":
+    def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple, Self
 
 from barnabas.testing.cluster_view import NO_LEADER, ClusterView, NoAnswerError, any_view, view
 from barnabas.testing.places import Loopback, Place
@@ -37,6 +38,16 @@ SETTINGS: Mapping[str, object] = {
 """Replication factor 3, min ISR 2, and short timeouts, so that failovers are fast."""
 
 
+class Config(NamedTuple):
+    """A settings file for a node, or for all, with listeners for clients."""
+
+    file: Path
+    listener: str
+    """The plaintext listener that gets the address of a node."""
+    arguments: tuple[str, ...] = ()
+    """Further options of `barnabas serve`."""
+
+
 class ClusterNode(BrokerSubprocess):
     """One broker process of a cluster."""
 
@@ -48,11 +59,15 @@ class ClusterNode(BrokerSubprocess):
         voters: str,
         settings: Mapping[str, object],
         environment: Mapping[str, str] | None = None,
+        config: Config | None = None,
     ) -> None:
         host, port = place.client_address(number)
         peer_host, peer_port = place.peer_address(number)
-        peers = ("--peer-listen", f"{peer_host}:{peer_port}", "--voters", voters)
-        arguments = ("--node-id", str(number), *peers)
+        peers: tuple[str, ...] = ("--peer-listen", f"{peer_host}:{peer_port}", "--voters", voters)
+        if config is None and not peer_host.startswith("127."):
+            peers = (*peers, "--allow-plaintext-peers")
+        file = () if config is None else ("--config", str(config.file), *config.arguments)
+        arguments = ("--node-id", str(number), *peers, *file)
         super().__init__(
             data,
             settings=settings,
@@ -60,6 +75,7 @@ class ClusterNode(BrokerSubprocess):
             arguments=arguments,
             host=host,
             port=port,
+            listener="" if config is None else config.listener,
         )
         self.number = number
         self._place = place
@@ -80,8 +96,12 @@ class ClusterProcesses:
         place: Place | None = None,
         data: Mapping[int, Path] | None = None,
         environments: Mapping[int, Mapping[str, str]] | None = None,
+        config: Config | Mapping[int, Config] | None = None,
     ) -> None:
-        """Take a directory, settings that override `SETTINGS`, and options by node id."""
+        """Take a directory, settings that override `SETTINGS`, and options by node id.
+
+        A settings file is for all nodes, or each has its own.
+        """
         numbers = range(1, brokers + 1)
         self.place = place or Loopback()
         voters = ",".join(_voter(n, self.place.peer_address(n)) for n in numbers)
@@ -94,6 +114,7 @@ class ClusterProcesses:
                 voters,
                 {**SETTINGS, **(settings or {})},
                 (environments or {}).get(number),
+                config[number] if isinstance(config, Mapping) else config,
             )
 
     @property
@@ -101,7 +122,7 @@ class ClusterProcesses:
         """The bootstrap servers: all nodes."""
         return ",".join(node.bootstrap for node in self.nodes.values())
 
-    def start(self) -> "ClusterProcesses":
+    def start(self) -> Self:
         """Start all nodes and return once the cluster is healthy."""
         for node in self.nodes.values():
             node.spawn()
@@ -172,7 +193,7 @@ class ClusterProcesses:
         for node in self.nodes.values():
             node.close()
 
-    def __enter__(self) -> "ClusterProcesses":
+    def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:

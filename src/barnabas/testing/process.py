@@ -45,12 +45,22 @@ class BrokerSubprocess:
         host: str = "127.0.0.1",
         port: int = 0,
         descriptors: int | None = None,
+        listener: str = "",
     ) -> None:
-        """Take a data directory, settings by their dotted names, and options of the process."""
+        """Take a data directory, settings by their dotted names, and options of the process.
+
+        Listeners need a file (`--config` in the arguments). `listener` is the plaintext one, which
+        has the host and the port, and which is asked whether the broker is ready.
+        """
         self.data = Path(data)
         self.host = host
         self.port = port or free_port(host)
         self.seconds_to_ready = 0.0
+        self.listeners: dict[str, str] = {}
+        """The addresses for clients, by the name of the listener, if it has several."""
+        self.http_address: tuple[str, int] | None = None
+        """The address for metrics and health, if it serves them."""
+        self._listener = listener
         self._arguments = tuple(arguments)
         self._descriptors = descriptors
         self._environment = {**variables(settings or {}), **(environment or {})}
@@ -89,7 +99,7 @@ class BrokerSubprocess:
         """Start the process and return immediately."""
         assert self._process is None or self._process.poll() is not None, "it is running"
         self._close_pipe()
-        listen = self.bootstrap
+        listen = f"{self._listener}={self.bootstrap}" if self._listener else self.bootstrap
         command = [sys.executable, "-c", SERVE, "--listen", listen, "--data", str(self.data)]
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BARNABAS_")}
         with self.log_file.open("ab") as log:
@@ -113,6 +123,10 @@ class BrokerSubprocess:
             state = f"exit code {self.process.wait(10)}" if readable else "no output"
             raise BrokerFailedError(f"the broker did not start: {state}\n{self.log_text()[-4000:]}")
         said = json.loads(line)
+        self.listeners = said.get("listeners", {})
+        if "http" in said:
+            place, _, number = said["http"].rpartition(":")
+            self.http_address = place.strip("[]"), int(number)
         self.port = int(said["listen"].rpartition(":")[2])
         self.seconds_to_ready = float(said.get("seconds", 0))
 
@@ -209,7 +223,7 @@ class BrokerSubprocess:
 
 
 def variables(settings: Mapping[str, object]) -> dict[str, str]:
-    """Return the environment variables that say what settings by dotted names say."""
+    """Return the environment variables for settings by dotted names."""
     found = {}
     for path, value in settings.items():
         section, _, name = path.partition(".")

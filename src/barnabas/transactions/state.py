@@ -1,8 +1,8 @@
 """What is known of one transactional id, and the record that says so.
 
 Records are written in version 1, whose tagged fields transaction version 2 needs (KIP-890); those
-of version 0 are read as well. What Kafka leaves out of the record is left out here, too: which
-epoch the producer had before the last raise is known only to the coordinator that raised it.
+of version 0 are read as well. As in Kafka, the record does not have the epoch that the producer had
+before the last raise. Only the coordinator that raised it knows that epoch.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ STATES = {state.label: state for state in State}
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A transactional id: whose it is, and its transaction, which may be open, ending or over."""
+    """A transactional id: its producer, and its transaction, which is open, ending or over."""
 
     transactional_id: str
     producer_id: int
@@ -73,12 +73,12 @@ class Transaction:
 
     @property
     def producer(self) -> ProducerIdAndEpoch:
-        """Who may write now; while it ends, who signs the markers."""
+        """The producer that may write now; while the transaction ends, the one in its markers."""
         return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
 
     @property
     def next_producer(self) -> ProducerIdAndEpoch:
-        """Who may write once this transaction has ended."""
+        """The producer that may write once this transaction has ended."""
         if self.next_producer_id == NO_PRODUCER_ID:
             return self.producer
         return ProducerIdAndEpoch(self.next_producer_id, 0)
@@ -106,7 +106,7 @@ def to_record(transaction: Transaction) -> CoordinatorRecord:
         producer_epoch=transaction.producer_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
-        # Kafka writes null where it has no use for partitions.
+        # Kafka writes null in states that have no partitions.
         transaction_partitions=None
         if transaction.state is State.EMPTY
         else [
@@ -121,12 +121,12 @@ def to_record(transaction: Transaction) -> CoordinatorRecord:
 
 
 def tombstone(transactional_id: str) -> CoordinatorRecord:
-    """Return what is stored where a transactional id is forgotten."""
+    """Return the record that deletes a transactional id."""
     return encode(_key(transactional_id), None)
 
 
 def from_stored(stored: Stored) -> tuple[str, Transaction | None]:
-    """Read what `to_record` and `tombstone` write; raise where it makes no sense."""
+    """Read what `to_record` and `tombstone` write; raise if the record is invalid."""
     key, value = stored
     assert isinstance(key, TransactionLogKey)
     if value is None:

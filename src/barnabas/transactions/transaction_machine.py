@@ -1,13 +1,13 @@
 """Every transactional id of one partition of `__transaction_state`: the coordinator.
 
-Requests come in as operations (see `model/coordination.py`); what they may do is said in
-`transitions.py`. An operation that must wait until a transaction has ended is refused with
+Requests come in as operations (see `model/coordination.py`); `transitions.py` says what they may
+do. An operation that must wait until a transaction has ended is refused with
 CONCURRENT_TRANSACTIONS: the caller may wait and ask again
 (`node/coordination/node_transactions.py` does).
 
-Another part writes the markers (`transaction_endings.py`). This machine passes it a transaction
-once its Prepare record is committed, or found after a start; it calls `complete` when all markers
-are written.
+Another part writes the markers (`node/coordination/transaction_endings.py`). This machine passes it
+a transaction once its Prepare record is committed, or found after a start; it calls `complete` when
+all markers are written.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ Prepared = Callable[[Transaction], None]
 Verified = dict[TopicPartition, ErrorCode]
 
 ASK_AGAIN = ProducerIdAndEpoch(-1, -1)
-"""The answer where a transaction has to end before there can be one."""
+"""The error for a request that must wait until the last transaction has ended."""
 
 
 class Wanted(NamedTuple):
@@ -70,13 +70,13 @@ class TransactionMachine:
         self._scheduler = scheduler
         self._prepared = prepared
         self._transactions: dict[str, Transaction] = {}
-        # Which epoch an instance had before its present one, so that it may ask again.
+        # The epoch that each instance had before its present one, so that it may ask again.
         self._raised_from: dict[str, tuple[ProducerIdAndEpoch, int]] = {}
         self._timed: set[str] = set()
         self._live = False
 
     def replay(self, record: CoordinatorRecord, producer: ProducerIdAndEpoch | None) -> None:
-        """Take in a record."""
+        """Apply a record."""
         stored = decode_transaction_record(record)
         if stored is None:
             return
@@ -93,7 +93,7 @@ class TransactionMachine:
         """Do nothing: no producer writes to this topic in a transaction."""
 
     def loaded(self) -> None:
-        """Go on with what was being ended; watch deadlines from here on."""
+        """Continue to end transactions that were being ended; watch deadlines from now on."""
         self._live = True
         for transactional_id, transaction in self._transactions.items():
             self._watch(transactional_id, transaction)
@@ -108,10 +108,10 @@ class TransactionMachine:
         expected: ProducerIdAndEpoch | None,
         spare_id: int | None,
     ) -> Outcome[ProducerIdAndEpoch]:
-        """Give the id to an instance of the producer; abort what another has open first.
+        """Give the id to an instance of the producer; first abort another instance's transaction.
 
-        `spare_id` is an unused producer id; where one is needed and not given,
-        `ProducerIdNeededError` is raised.
+        `spare_id` is an unused producer id. Raises `ProducerIdNeededError` if one is needed and not
+        given.
         """
         if not 0 < timeout_ms <= self._settings.max_timeout_ms:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
@@ -141,7 +141,7 @@ class TransactionMachine:
         partitions: Sequence[TopicPartition],
         version: int,
     ) -> Outcome[Verified]:
-        """Make partitions part of a producer's transaction, and open it where it is not."""
+        """Make partitions part of a producer's transaction, and open it if it is not open."""
         before = self._of(transactional_id, producer)
         verified = dict.fromkeys(partitions, ErrorCode.NONE)
         known = set(before.partitions)
@@ -157,7 +157,7 @@ class TransactionMachine:
         producer: ProducerIdAndEpoch,
         partitions: Sequence[TopicPartition],
     ) -> Outcome[Verified]:
-        """Tell which partitions are part of a producer's transaction."""
+        """Return which partitions are part of a producer's transaction."""
         known = set(self._of(transactional_id, producer).partitions)
         return Outcome(
             {
@@ -175,7 +175,7 @@ class TransactionMachine:
         version: int,
         spare_id: int | None,
     ) -> Outcome[ProducerIdAndEpoch]:
-        """Decide a transaction; answer with what the producer is to use from then on."""
+        """Decide a transaction; return the id and epoch that the producer must use from then on."""
         before = self._known(transactional_id)
         transitions.check_not_ending(before)
         after = transitions.ended(
@@ -191,7 +191,7 @@ class TransactionMachine:
         return self._end_with(after, after.next_producer)
 
     def complete(self, ending: Transaction) -> Outcome[None]:
-        """Hear that all markers of a transaction are written."""
+        """Complete a transaction: all of its markers are written."""
         before = self._transactions.get(ending.transactional_id)
         if before is None or not before.state.is_ending or before.producer != ending.producer:
             return Outcome(None)
@@ -228,7 +228,7 @@ class TransactionMachine:
         return Outcome(fresh.producer, [to_record(fresh)])
 
     def _end_with(self, after: Transaction, response: T) -> Outcome[T]:
-        """Write down how a transaction ends; its markers go once that is committed."""
+        """Store how a transaction ends; its markers are sent once that is committed."""
         return Outcome(response, [to_record(after)], committed=lambda: self._prepared(after))
 
     def _known(self, transactional_id: str) -> Transaction:
@@ -238,26 +238,26 @@ class TransactionMachine:
         return found
 
     def _of(self, transactional_id: str, producer: ProducerIdAndEpoch) -> Transaction:
-        """Return what a producer may add to, or look at."""
+        """Return the transaction that a producer may add to, or look at."""
         found = self._known(transactional_id)
         transitions.check_not_ending(found)
         transitions.check_producer(found, producer)
         return found
 
     def _raised(self, transaction: Transaction) -> int:
-        """Return the epoch that the present instance had before; -1 where that is not known."""
+        """Return the previous epoch of the present instance; -1 if it is not known."""
         producer, raised_from = self._raised_from.get(
             transaction.transactional_id, (None, NO_EPOCH)
         )
         return raised_from if producer == transaction.producer else NO_EPOCH
 
     def _watch(self, transactional_id: str, transaction: Transaction | None) -> None:
-        """Have an open transaction aborted when its time is over."""
+        """Abort an open transaction at its timeout."""
         is_open = transaction is not None and transaction.state is State.ONGOING
         if is_open and transactional_id not in self._timed:
             assert transaction is not None
             over_ms = transaction.started_ms + transaction.timeout_ms
-            # Never longer than anew, should the clock be behind that of an earlier coordinator.
+            # At most a full timeout, in case the clock is behind that of an earlier coordinator.
             delay_ms = min(over_ms - self._scheduler.wall_ms, transaction.timeout_ms)
             self._time(transaction, delay_ms)
         elif not is_open and transactional_id in self._timed:
@@ -273,7 +273,7 @@ class TransactionMachine:
         )
 
     def _time_out(self, transactional_id: str) -> Outcome[None]:
-        """Abort a transaction; where that cannot be written down, try again later."""
+        """Abort a transaction; if that cannot be stored, try again later."""
         before = self._transactions[transactional_id]
         assert before.state is State.ONGOING
         self._timed.discard(transactional_id)
@@ -305,10 +305,10 @@ class TransactionMachine:
 
 
 def _check_expected(before: Transaction, expected: ProducerIdAndEpoch) -> None:
-    """Refuse an instance that goes on from an id which is not its own any more (KIP-360).
+    """Refuse an instance that continues with an id which is no longer its own (KIP-360).
 
-    It may have been given another id, and not have heard of it. What is open can be only its own:
-    Kafka lets a fenced instance abort it, and refuses that instance afterwards.
+    It may have been given another id in a response that was lost. An open transaction can only be
+    its own: Kafka lets a fenced instance abort it, and refuses that instance afterwards.
     """
     is_own = expected.producer_id == before.producer_id
     if before.state is State.ONGOING:

@@ -1,15 +1,15 @@
 """How one state of a transactional id becomes the next.
 
 A transaction opens with the first partition that is added to it, and it ends in two steps. First
-its outcome is written down (Prepare): from then on it is decided, whatever crashes. Then a marker
-goes to each of its partitions, and once all have one, that is written down as well (Complete).
+its outcome is stored (Prepare): from then on it is decided, even if brokers crash. Then a marker
+goes to each of its partitions, and once all have one, that is stored as well (Complete).
 
 Producer id and epoch decide which instance may write. A new instance of a producer asks for an id
 (InitProducerId) and gets a raised epoch, which fences every older instance; if one of those had a
 transaction open, it is aborted first. In transaction version 2 (KIP-890) each end raises the epoch
-as well, and markers carry the raised one. So a request or a batch that is late belongs to a
-transaction that is over, and every broker can tell. Epochs go up to 32767, of which the last is
-never given to a producer, so that it can always be fenced; with 32766 the producer gets a new id.
+as well, and markers carry the raised one. So every broker can tell that a late request or batch
+belongs to a transaction that is over. Epochs go up to 32767. The last is never given to a producer,
+so that a producer can always be fenced; after 32766 the producer gets a new id.
 
     from                      request                     to              epoch
     (nothing)                 InitProducerId              Empty           0
@@ -24,19 +24,19 @@ never given to a producer, so that it can always be fenced; with 32766 the produ
     Empty, Complete*          unused for long             (nothing)
 
 In Prepare* all requests have to wait. PrepareEpochFence and Dead are Kafka's names for steps on the
-way from Ongoing to PrepareAbort and to nothing, which are never stored, and which here take no
-time.
+way from Ongoing to PrepareAbort and to nothing. Kafka never stores them, and they do not exist
+here.
 
-EndTxn of version 2 where no transaction is open (a retry has the epoch before the last raise; "-"
-is INVALID_TXN_STATE; "abort" is an end like any other, without partitions):
+EndTxn of version 2 without an open transaction (a retry has the epoch before the last raise; "-"
+is INVALID_TXN_STATE; "abort" is an ordinary end, without partitions):
 
                        abort, retry   abort     commit, retry   commit
     Empty              fenced         abort     fenced          -
     CompleteAbort      answered       abort     -               -
     CompleteCommit     -              abort     answered        -
 
-Before version 2 the epoch stays, so a repeated EndTxn is answered where its outcome is the one
-that was reached, and Empty has nothing to end.
+Before version 2 the epoch stays, so a repeated EndTxn is answered if it asks for the outcome that
+was reached, and Empty has nothing to end.
 """
 
 from dataclasses import replace
@@ -49,7 +49,7 @@ from barnabas.transactions.state import State, Transaction
 
 EPOCH_MAX = 32767
 LAST_EPOCH = EPOCH_MAX - 1
-"""The last that a producer is given."""
+"""The last epoch that a producer is given."""
 NO_EPOCH = -1
 RAISES_EPOCH_FROM = 2
 """The transaction version."""
@@ -63,17 +63,17 @@ class ProducerIdNeededError(ApiError):
 
 
 class Initialized(NamedTuple):
-    """What InitProducerId comes to."""
+    """The result of InitProducerId."""
 
     transaction: Transaction
     raised_from: int
-    """The epoch that the same instance had before; -1 where it is another instance."""
+    """The epoch that the same instance had before; -1 for another instance."""
 
 
 def check_not_ending(transaction: Transaction) -> None:
     """Refuse requests while markers are being written.
 
-    First of all checks: the producer may use the id already that it gets with the last marker.
+    This is the first check: the producer may already use the id that it gets with the last marker.
     """
     if transaction.state.is_ending:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -95,10 +95,10 @@ def initialized(
     spare_id: int | None,
     now_ms: int,
 ) -> Initialized:
-    """Give the id to an instance: to a new one, or, with an epoch, to one that goes on (KIP-360).
+    """Give the id to a new instance, or, with an epoch, to one that continues (KIP-360).
 
-    An instance that did not hear the answer asks again with the epoch it was raised from, and
-    is answered the same.
+    An instance that did not get the response asks again with its previous epoch, and gets the same
+    response.
     """
     idle = replace(
         before,
@@ -125,7 +125,7 @@ def initialized(
 def extended(
     before: Transaction, partitions: tuple[TopicPartition, ...], version: int, now_ms: int
 ) -> Transaction:
-    """Add partitions to a transaction, which they open if it is not."""
+    """Add partitions to a transaction, and open it if it is not open."""
     is_open = before.state is State.ONGOING
     return replace(
         before,
@@ -139,7 +139,7 @@ def extended(
 
 
 def fenced(before: Transaction, now_ms: int) -> Transaction:
-    """Abort a transaction over its producer's head, who finds its epoch out of date."""
+    """Abort a transaction for its producer, whose epoch is out of date from then on."""
     return _ended(before, State.PREPARE_ABORT, RAISES_EPOCH_FROM, NO_PRODUCER_ID, now_ms)
 
 
@@ -152,7 +152,7 @@ def ended(
     spare_id: int | None,
     now_ms: int,
 ) -> Transaction | None:
-    """End a transaction as its producer wishes; None where that was done already."""
+    """End a transaction as its producer asks; return None if that was done already."""
     if version < RAISES_EPOCH_FROM:
         check_producer(before, producer)
         if before.state is not State.ONGOING:
@@ -172,7 +172,7 @@ def ended(
 
 
 def completed(before: Transaction, now_ms: int) -> Transaction:
-    """Write down that every partition has its marker."""
+    """Record that every partition has its marker."""
     producer_id, producer_epoch = before.next_producer
     return replace(
         before,
@@ -205,7 +205,7 @@ def _ended(
 
 
 def _check_end(before: Transaction, producer: ProducerIdAndEpoch) -> bool:
-    """Refuse an end of version 2 that is not the producer's; tell whether it is a retry."""
+    """Refuse an EndTxn of version 2 from another instance; tell whether it is a retry."""
     producer_id, epoch = producer
     got_new_id = (
         before.previous_producer_id == producer_id
@@ -214,7 +214,7 @@ def _check_end(before: Transaction, producer: ProducerIdAndEpoch) -> bool:
     )
     if before.producer_id != producer_id and not got_new_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    # What an older client ended raised no epoch: a client with the old one is another instance.
+    # The end by an older client raised no epoch: a client with the old one is another instance.
     was_raised = before.version >= RAISES_EPOCH_FROM
     is_over = was_raised and before.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
     is_retry = is_over and (got_new_id or before.producer_epoch == epoch + 1)
@@ -224,7 +224,7 @@ def _check_end(before: Transaction, producer: ProducerIdAndEpoch) -> bool:
 
 
 def _check_outcome(before: Transaction, *, commit: bool) -> None:
-    """Refuse an end that asks for another outcome than was reached."""
+    """Refuse an EndTxn that asks for another outcome than the one that was reached."""
     reached = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
     if before.state is not reached:
         raise _wrong_state(before)

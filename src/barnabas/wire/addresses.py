@@ -1,6 +1,6 @@
 """Parses the addresses of brokers as users write them."""
 
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 
 def split_address(address: str) -> tuple[str, int]:

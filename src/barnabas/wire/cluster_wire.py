@@ -18,8 +18,9 @@ from barnabas.protocol.messages.find_coordinator import (
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.addresses import split_address
-from barnabas.wire.failures import LinkError, RefusedError
 from barnabas.wire.link import ANSWER_TIMEOUT_S, Link
+from barnabas.wire.link_security import link_security
+from barnabas.wire.wire_failures import LinkError, RefusedError
 
 RETRY_PATIENCE_S = 15.0
 RETRY_PAUSE_S = 0.1
@@ -32,21 +33,21 @@ NOT_YET = {
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.NOT_CONTROLLER,
 }
-"""Codes that go away by themselves, while a coordinator moves, loads, or ends a transaction, or a
-controller is elected."""
+"""Temporary codes: a coordinator moves, loads, or ends a transaction, or a controller is
+elected."""
 
 M = TypeVar("M", bound=Message)
 
 
 class Kind(IntEnum):
-    """What a coordinator looks after."""
+    """The kinds of coordinators."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 class Node(NamedTuple):
-    """A broker, where it says it can be reached."""
+    """A broker, with its advertised address."""
 
     id: int
     host: str
@@ -62,10 +63,9 @@ class Wire:
         client_id: str = "barnabas",
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> None:
-        """Take librdkafka's properties: the addresses, and the protocol if it is given."""
-        protocol = str(properties.get("security.protocol", "plaintext"))
-        if protocol.lower() != "plaintext":
-            raise LinkError(f"{protocol} is not supported here; name a plaintext listener")
+        """Take librdkafka's properties: the addresses, and those about TLS and authentication."""
+        self.security = link_security(properties)
+        """How its links are encrypted and authenticate; None for neither."""
         self._bootstrap = str(properties["bootstrap.servers"])
         self._client_id = client_id
         self._answer_timeout_s = answer_timeout_s
@@ -89,7 +89,7 @@ class Wire:
         return self._link_to(node).ask(request, expected)
 
     def ask_any(self, request: Message, expected: type[M]) -> M:
-        """Ask whichever broker answers; what only the controller knows, it passes on."""
+        """Ask the first broker that answers; it forwards requests for the controller."""
         return self._any().ask(request, expected)
 
     def metadata(self) -> MetadataResponse:
@@ -102,7 +102,7 @@ class Wire:
         return sorted(Node(each.node_id, each.host, each.port) for each in brokers)
 
     def coordinator(self, kind: Kind, key: str) -> Node:
-        """Return the broker that looks after a group or a transactional id."""
+        """Return the broker that coordinates a group or a transactional id."""
         link = self._any()
         many = link.version(FindCoordinatorRequest) >= MANY_COORDINATORS_FROM
         request = (
@@ -131,7 +131,7 @@ class Wire:
                 return self._open(host, port)
             except OSError:
                 continue
-            except LinkError as error:  # it listens; perhaps another one also answers
+            except LinkError as error:  # it listens, but another one may answer
                 failure = error
         raise failure or LinkError(
             f"No broker answered at {self._bootstrap}; start one, or correct the address"
@@ -148,7 +148,9 @@ class Wire:
 
     def _open(self, host: str, port: int) -> Link:
         if (host, port) not in self._links:
-            self._links[host, port] = Link(host, port, self._client_id, self._answer_timeout_s)
+            self._links[host, port] = Link(
+                host, port, self._client_id, self._answer_timeout_s, self.security
+            )
         return self._links[host, port]
 
 
@@ -156,7 +158,7 @@ T = TypeVar("T")
 
 
 def settled(ask: Callable[[], tuple[int, T]], what: str) -> T:
-    """Ask until the code is none of those that pass by themselves; raise on what is left."""
+    """Ask until the code is not a temporary one; raise for any other error."""
     deadline_s = time.monotonic() + RETRY_PATIENCE_S
     while True:
         code, value = ask()
@@ -167,7 +169,7 @@ def settled(ask: Callable[[], tuple[int, T]], what: str) -> T:
 
 
 def require(code: int, what: str) -> None:
-    """Raise unless an answer is free of errors."""
+    """Raise if an answer has an error."""
     if code != ErrorCode.NONE:
         raise RefusedError(what, code, _name(code))
 

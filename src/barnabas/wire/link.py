@@ -2,11 +2,13 @@
 
 A link asks its broker for ApiVersions first and then speaks the highest version of each API
 that both sides know. Each failure is a `LinkError` whose message names the broker and the API.
-Connections are plaintext: TLS and SASL are not supported.
+With a `LinkSecurity` the connection is encrypted, or its client authenticates, or both. If the
+broker limits sessions, the link authenticates again before the end (KIP-368).
 """
 
 import contextlib
 import socket
+import time
 from collections.abc import Iterator
 from struct import Struct
 from typing import TypeVar
@@ -18,12 +20,19 @@ from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.request_header import RequestHeader
-from barnabas.wire.failures import LinkError
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from barnabas.wire.link_security import LinkSecurity
+from barnabas.wire.wire_failures import DemandError, LinkError
 
 CONNECT_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 30.0
 API_VERSIONS = 18
 ANSWER_BYTES_MAX = 1 << 28
+RENEWED_AFTER = 0.85
+"""The part of a session after which the link authenticates again."""
+TLS_RECORD = b"\x15\x03\x03"
+"""The beginning of a TLS server's alert to a client that does not speak TLS."""
 
 LENGTH = Struct(">i")
 _FIRST_CODE = Struct(">h")
@@ -32,7 +41,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Link:
-    """One connection, and what the broker behind it serves."""
+    """One connection, and the versions that its broker serves."""
 
     def __init__(
         self,
@@ -40,6 +49,7 @@ class Link:
         port: int,
         client_id: str = "barnabas",
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        security: LinkSecurity | None = None,
     ) -> None:
         self._client_id = client_id
         self._answer_timeout_s = answer_timeout_s
@@ -47,8 +57,15 @@ class Link:
         self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
         self._socket.settimeout(answer_timeout_s)
         self._correlation_id = 0
+        self._login = None if security is None else security.login
+        self._expires_s: float | None = None
+        """When to authenticate again."""
+        self._served: dict[int, tuple[int, int]] = {}
         try:
+            if security is not None:
+                self._socket = security.secure(self._socket, host, self._address)
             self._served = self._ask_versions()
+            self._log_in()
         except LinkError:
             self.close()
             raise
@@ -72,11 +89,31 @@ class Link:
 
     def ask(self, request: Message, expected: type[M]) -> M:
         """Send a request and return its answer."""
+        self._stay_logged_in()
+        return self._ask(request, expected)
+
+    def _ask(self, request: Message, expected: type[M]) -> M:
         version = self.version(type(request))
         facts = APIS[KEYS[type(request).__name__]]
         frame = self._exchange(request, facts, version)
         with self._blamed(facts):
             return decode_exact(expected, version, frame, 5 if is_flexible(facts, version) else 4)
+
+    def _stay_logged_in(self) -> None:
+        """Authenticate again if the session expires soon; no answer may be outstanding."""
+        if self._expires_s is not None and time.monotonic() >= self._expires_s:
+            self._log_in()
+
+    def _log_in(self) -> None:
+        if self._login is None:
+            return
+        lifetime_ms = self._login.log_in(
+            self._address,
+            lambda request: self._ask(request, SaslHandshakeResponse),
+            lambda request: self._ask(request, SaslAuthenticateResponse),
+        )
+        renew_s = lifetime_ms / 1000 * RENEWED_AFTER
+        self._expires_s = time.monotonic() + renew_s if lifetime_ms else None
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(
@@ -107,7 +144,12 @@ class Link:
         body = self._head(facts, version) + encoder(type(request), version)(request)
         with self._blamed(facts):
             self._socket.sendall(LENGTH.pack(len(body)) + body)
-            (size,) = LENGTH.unpack(self._receive(4))
+            head = self._receive(4)
+            if head[:3] == TLS_RECORD:
+                raise DemandError(
+                    f"{self._address} speaks TLS; set security.protocol to SSL or SASL_SSL"
+                )
+            (size,) = LENGTH.unpack(head)
             if not 4 <= size <= ANSWER_BYTES_MAX:
                 raise WireError(f"invalid response length {size}")
             frame = self._receive(size)
@@ -136,9 +178,15 @@ class Link:
                 f"{self._answer_timeout_s:.0f} s; look at its log, or try again"
             ) from error
         except OSError as error:
+            if self._login is None and self._served:
+                raise DemandError(
+                    f"{self._address} closed the connection on {facts.name}; if its listener "
+                    "demands a login, set security.protocol and sasl.mechanism (with --config FILE "
+                    "or -X), else look at the broker's log"
+                ) from error
             raise LinkError(
-                f"{self._address} closed the connection on {facts.name}; "
-                "check that the port is a plaintext one and look at the broker's log"
+                f"{self._address} closed the connection on {facts.name}; check security.protocol "
+                "and the port, and look at the broker's log"
             ) from error
         except WireError as error:
             raise LinkError(

@@ -1,13 +1,14 @@
-"""One connection to one broker, with several requests on their way.
+"""One connection to one broker, with several requests in flight.
 
     pipeline.send(first); pipeline.send(second)
     pipeline.receive(ProduceResponse); pipeline.receive(ProduceResponse)
 
-Answers come in the order of the requests, as the protocol promises. Record batches are handed to
-the socket as they lie in memory. Close a pipeline after its first failure.
+Answers arrive in the order of the requests, as the protocol guarantees. Record batches are passed
+to the socket without a copy. Close a pipeline after its first failure.
 """
 
 import socket
+import ssl
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -17,7 +18,6 @@ from barnabas.model.ports import Buffer
 from barnabas.protocol.apis import APIS, KEYS, ApiFacts
 from barnabas.protocol.codec import decode_exact, parts_encoder
 from barnabas.protocol.message import Message
-from barnabas.wire.failures import LinkError
 from barnabas.wire.link import (
     ANSWER_BYTES_MAX,
     ANSWER_TIMEOUT_S,
@@ -25,12 +25,14 @@ from barnabas.wire.link import (
     Link,
     is_flexible,
 )
+from barnabas.wire.link_security import LinkSecurity
+from barnabas.wire.wire_failures import LinkError
 
 BUFFERS_A_CALL = 64
-"""How many buffers one system call is given; every system takes at least so many."""
+"""How many buffers one system call gets; every system accepts at least this many."""
 
 ROOM_BYTES = 1 << 20
-"""What a buffer for answers begins with."""
+"""The initial size of a buffer for answers."""
 
 M = TypeVar("M", bound=Message)
 
@@ -45,16 +47,17 @@ class Pipeline(Link):
         client_id: str = "barnabas",
         ceilings: Mapping[type[Message], int] | None = None,
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        security: LinkSecurity | None = None,
     ) -> None:
-        """Take the highest version to speak of some APIs, besides what `Link` takes."""
-        super().__init__(host, port, client_id, answer_timeout_s)
+        """Take the highest version to use for some APIs, besides the arguments of `Link`."""
         self._ceilings = dict(ceilings or {})
+        super().__init__(host, port, client_id, answer_timeout_s, security)
         self._awaited: deque[tuple[int, ApiFacts, int]] = deque()
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @property
     def in_flight(self) -> int:
-        """How many answers are awaited."""
+        """How many answers are outstanding."""
         return len(self._awaited)
 
     def version(self, request: type[Message]) -> int:
@@ -62,12 +65,14 @@ class Pipeline(Link):
         return min(super().version(request), self._ceilings.get(request, 32767))
 
     def ask(self, request: Message, expected: type[M]) -> M:
-        """Send a request and return its answer; nothing else may be on its way."""
+        """Send a request and return its answer; no other may be outstanding."""
         assert not self._awaited, "a response with the wrong correlation id comes first"
         return super().ask(request, expected)
 
     def send(self, request: Message, *, answered: bool = True) -> None:
-        """Send a request and return at once; `answered` says whether it has an answer."""
+        """Send a request and return at once; `answered` says whether it gets an answer."""
+        if not self._awaited:
+            self._stay_logged_in()
         version = self.version(type(request))
         facts = APIS[KEYS[type(request).__name__]]
         head = self._head(facts, version)
@@ -79,7 +84,7 @@ class Pipeline(Link):
             self._send_all([LENGTH.pack(size) + head, *parts])
 
     def receive(self, expected: type[M]) -> M:
-        """Wait for the answer to the oldest request that has none yet."""
+        """Wait for the answer to the oldest unanswered request."""
         if not self._awaited:
             raise LinkError(f"{self._address} was reconnected; no answer is outstanding")
         correlation_id, facts, version = self._awaited.popleft()
@@ -96,6 +101,9 @@ class Pipeline(Link):
         return self._receive(size)
 
     def _send_all(self, parts: Sequence[Buffer]) -> None:
+        if isinstance(self._socket, ssl.SSLSocket):  # it has no gathered send
+            self._socket.sendall(b"".join(parts))
+            return
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         first = 0
         while first < len(views):
@@ -117,10 +125,11 @@ class ReadingPipeline(Pipeline):
         client_id: str = "barnabas",
         ceilings: Mapping[type[Message], int] | None = None,
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        security: LinkSecurity | None = None,
     ) -> None:
-        super().__init__(host, port, client_id, ceilings, answer_timeout_s)
+        super().__init__(host, port, client_id, ceilings, answer_timeout_s, security)
         self.place = (host, port)
-        """Where it was opened to."""
+        """The address that it is connected to."""
         self._room = bytearray(ROOM_BYTES)
 
     def _receive_frame(self, size: int) -> memoryview:
@@ -144,8 +153,10 @@ class Pool:
         client_id: str,
         ceilings: Mapping[type[Message], int],
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        security: LinkSecurity | None = None,
     ) -> None:
         self._client_id = client_id
+        self._security = security
         self._ceilings = ceilings
         self._answer_timeout_s = answer_timeout_s
         self._pipelines: dict[tuple[str, int], Pipeline] = {}
@@ -156,7 +167,12 @@ class Pool:
         if found is None:
             try:
                 found = Pipeline(
-                    host, port, self._client_id, self._ceilings, self._answer_timeout_s
+                    host,
+                    port,
+                    self._client_id,
+                    self._ceilings,
+                    self._answer_timeout_s,
+                    self._security,
                 )
             except OSError as error:
                 raise LinkError(

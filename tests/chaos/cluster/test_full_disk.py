@@ -1,4 +1,4 @@
-"""The disk of a leader is full: another in-sync replica takes the writes within seconds."""
+"""Tests a full disk at a leader: another in-sync replica accepts the writes within seconds."""
 
 import contextlib
 import time
@@ -44,7 +44,7 @@ def fill(disk: Path) -> Path:
 def leader_that(
     cluster: ClusterProcesses, fits: Callable[[int], bool]
 ) -> tuple[int, tuple[int, ...]]:
-    """Return a node that leads partitions, and which those are."""
+    """Return a node that leads partitions, and those partitions."""
     leaders = {number: cluster.leader_of(TOPIC, number) for number in range(PARTITIONS)}
     node = next(node for node in leaders.values() if fits(node))
     return node, tuple(number for number, leader in leaders.items() if leader == node)
@@ -52,7 +52,7 @@ def leader_that(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("controls", [False, True], ids=["another", "the controller"])
-def test_writes_go_on_within_seconds(
+def test_writes_continue_within_seconds(
     tmp_path: Path,
     disks: dict[int, Path],
     controls: bool,

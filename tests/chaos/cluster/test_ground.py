@@ -1,4 +1,4 @@
-"""The faults are real ones: what is cut does not pass, what is slow is late, what fails fails."""
+"""Tests that the faults are real: cut links drop, slow links delay, failing syncs fail."""
 
 import os
 import subprocess
@@ -80,7 +80,7 @@ def reaches(ground: Ground, source: int, target: int) -> bool:
     return subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0
 
 
-def test_everybody_reaches_everybody(network: Ground) -> None:
+def test_every_node_reaches_every_other(network: Ground) -> None:
     assert all(reaches(network, a, b) for a, b in ((1, 2), (2, 3), (3, 1), (OUTSIDE, 1)))
 
 
@@ -110,7 +110,7 @@ def test_a_slow_link_is_late_for_peers_alone(network: Ground) -> None:
     eventually(lambda: reaches(network, 2, 1))
     begun = time.monotonic()
     assert reaches(network, 2, 1)
-    assert time.monotonic() - begun > 3 * DELAY_MS / 1000  # SYN, its answer, what was said
+    assert time.monotonic() - begun > 3 * DELAY_MS / 1000  # SYN, its answer, the data
     network.network.cut(1, (2, 3))
     assert reaches(network, OUTSIDE, 1)
     network.network.heal(1)

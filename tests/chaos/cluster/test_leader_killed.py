@@ -1,4 +1,4 @@
-"""The shortest story of a cluster: its leader dies under load, and nobody loses a record."""
+"""The simplest cluster fault: a leader is killed under load, and no producer loses a record."""
 
 from pathlib import Path
 

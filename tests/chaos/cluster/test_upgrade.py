@@ -12,7 +12,7 @@ from tests.support.clusters.cluster_upgrade import upgrade
 pytestmark = [pytest.mark.slow]
 
 OLDER = f"from barnabas.metadata import features; features.LATEST_LEVEL = 1; {process.SERVE}"
-"""Starts a broker that knows of levels, but not of the latest one."""
+"""Starts a broker that knows feature levels, but not the latest one."""
 CANNOT_GO_ON = 70
 
 

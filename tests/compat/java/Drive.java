@@ -142,7 +142,7 @@ public class Drive {
         return null;
     }
 
-    /** A consumer goes on with a topic that was deleted and made again while it was waiting. */
+    /** A consumer continues with a topic that was deleted and recreated while it was waiting. */
     private static Object madeAgain() throws Exception {
         // On the same broker both times: a new leader would be asked where the old records end
         // (KIP-320), and the position would be moved there instead of being reset.
@@ -174,7 +174,7 @@ public class Drive {
         same(brokers(), made.replicationFactor("java-topics").get());
         same("60000", made.config("java-placed").get().get("retention.ms").value());
         admin.createPartitions(Map.of("java-topics", NewPartitions.increaseTo(4))).all().get();
-        // Any broker is asked, and one of several may hear of it a little later.
+        // Any broker is asked, and another one may learn of it a little later.
         until(() -> brokers() == 1 || admin.describeTopics(List.of("java-topics"))
                 .allTopicNames().get().get("java-topics").partitions().size() == 4);
         var described = admin.describeTopics(List.of("java-topics", "java-placed"))

@@ -243,7 +243,7 @@ public class Groups {
                 }
             }
         }
-        throw new AssertionError("nobody was refused");
+        throw new AssertionError("no member was refused");
     }
 
     private static Object describe() throws Exception {

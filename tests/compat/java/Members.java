@@ -27,8 +27,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Members of consumer groups, each on a thread of its own. Reads "join NAME LOG name=value..." and
- * "leave NAME" from stdin, words apart by tabs; at the end of the input all leave. What a member
- * writes to its log is described in barnabas/testing/membership_log.py.
+ * "leave NAME" from stdin, with tabs between words; all leave at the end of the input. The log of a
+ * member is described in tests/support/members/membership_log.py.
  */
 public class Members {
     private static final int BATCH = 50;
@@ -141,7 +141,7 @@ public class Members {
             positions.put(record.partition(), record.offset() + 1);
         }
 
-        /** Commits, and says whether this still is a member. */
+        /** Commits; returns whether this is still a member. */
         private boolean commit(Set<Integer> partitions) {
             Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
             List<String> words = new ArrayList<>();

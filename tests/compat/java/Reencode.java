@@ -10,7 +10,7 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
 
 /**
  * Reads lines of "class version hex" and answers each with "hex json": what Apache Kafka's own
- * class makes of the bytes, written again. A lone "-" for the hex asks for a new instance.
+ * class decodes from the bytes, encoded again. A single "-" for the hex requests a new instance.
  */
 public class Reencode {
     private static final String[] PACKAGES = {

@@ -43,7 +43,7 @@ public class RunTools {
         Runtime.getRuntime().halt(0);
     }
 
-    /** Ends a tool. Some catch everything and exit again: what they say of that is not heard. */
+    /** Ends a tool. Some catch everything and exit again; the output of that is ignored. */
     private static void exit(int code) {
         if (exitCode == null) {
             exitCode = code;

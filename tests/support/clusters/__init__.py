@@ -1,1 +1,1 @@
-"""Runs clusters of broker processes under faults, and checks that they kept their promises."""
+"""Runs clusters of broker processes under faults, and checks that they kept their guarantees."""

@@ -1,19 +1,19 @@
 """Checks clients' ledgers against what a cluster stores, with pure functions.
 
-    lost          an acknowledged record is not there, or not at the offset it was promised
+    lost          an acknowledged record is missing, or not at its acknowledged offset
     doubled       a record is there twice, acknowledged or not: producers are idempotent
-    out of order  records of one producer stand in another order than they were sent in
-    went back     a reader was given an offset that is not behind the one before it
-    gone          a reader was shown a record that is not there now
-    changed       a reader was shown another record at an offset than is there now
-    skipped       a reader went past a record without being shown it
-    aborted       a record of a transaction that was aborted was shown to a reader of committed ones
-    torn          of a transaction, a part is there
-    uncommitted   a group was told that an offset is committed, and later found an older one
+    out of order  records of one producer are in another order than they were sent in
+    went back     a reader got an offset that is not larger than the one before it
+    gone          a reader got a record that is missing now
+    changed       a reader got another record at an offset than is there now
+    skipped       a reader skipped a record
+    aborted       a read_committed reader got a record of an aborted transaction
+    torn          only a part of a transaction is there
+    uncommitted   a group found an older offset than the last one that was acknowledged as committed
 
-What they cannot see: records that nobody acknowledged and nobody read; reads that were late but
-right; whether a refused request had to be refused; compacted topics, of which only what they
-are for is checked (groups and transactions), not every byte; and faults that nobody injected.
+The checks cannot detect: records that were neither acknowledged nor read; reads that were late but
+right; whether a refused request had to be refused; damage to compacted topics whose purpose is not
+affected (groups and transactions); and faults that were not injected.
 """
 
 from array import array
@@ -27,22 +27,24 @@ SHOWN_MAX = 5
 ABSENT = -1
 
 Content = Mapping[int, Reading]
-"""A topic as one reader was shown it, by partition."""
+"""The records of a topic that one reader got, by partition."""
 Problems = dict[str, list[object]]
 
 
 class Transaction(NamedTuple):
-    """A transaction as its producer knows it: numbers are dealt out to partitions in turn."""
+    """A transaction as its producer knows it. Its numbers are distributed over the partitions in
+    turn.
+    """
 
     number: int
     first: int
     size: int
     outcome: str
-    """committed, aborted, or unknown where the producer never heard."""
+    """committed, aborted, or unknown if the producer got no response."""
 
 
 def check_log(acks: Mapping[int, Mapping[int, Acks]], content: Content) -> list[str]:
-    """Return what is wrong with a topic, given what each producer was promised."""
+    """Return the problems of a topic, given what each producer got acknowledged."""
     told = []
     promised: dict[int, dict[int, Acks]] = defaultdict(dict)
     for producer, partitions in acks.items():
@@ -54,12 +56,12 @@ def check_log(acks: Mapping[int, Mapping[int, Acks]], content: Content) -> list[
         places = _places(reading, problems)
         for producer, found in promised[partition].items():
             _find_lost(producer, found, places.get(producer, array("q")), problems)
-        told += [f"partition {partition}: {line}" for line in _told(problems)]
+        told += [f"partition {partition}: {line}" for line in _described(problems)]
     return told
 
 
 def _places(reading: Reading, problems: Problems) -> dict[int, "array[int]"]:
-    """Return the offset of each number of each producer, and note what stands wrong."""
+    """Return the offset of each number of each producer, and record misplaced ones."""
     places: dict[int, array[int]] = {}
     before = ABSENT
     for offset, who in zip(reading.offsets, reading.senders, strict=True):
@@ -90,16 +92,16 @@ def _find_lost(producer: int, acks: Acks, known: "array[int]", problems: Problem
 
 
 def check_reader(shown: Content, content: Content, *, whole: bool = True) -> list[str]:
-    """Return where a reader was shown something else than is there now.
+    """Return the offsets at which a reader got something else than is there now.
 
-    Where `whole`, it was to see everything that `content` has, up to where it stopped.
+    If `whole`, the reader must have all of `content` up to its last offset.
     """
     told = []
     for partition, reading in sorted(shown.items()):
         problems: Problems = defaultdict(list)
         there = content.get(partition, Reading())
         _compare(reading, there, problems, whole=whole)
-        told += [f"partition {partition}: {line}" for line in _told(problems)]
+        told += [f"partition {partition}: {line}" for line in _described(problems)]
     return told
 
 
@@ -125,7 +127,7 @@ def _compare(shown: Reading, there: Reading, problems: Problems, *, whole: bool)
 def check_transactions(
     ledgers: Mapping[int, Sequence[Transaction]], committed: Content, partitions: int
 ) -> list[str]:
-    """Return what is wrong with what a reader of committed records was shown in the end."""
+    """Return the problems of what a read_committed reader got in the end."""
     problems: Problems = defaultdict(list)
     shown: dict[int, set[int]] = defaultdict(set)
     for partition, reading in committed.items():
@@ -140,15 +142,15 @@ def check_transactions(
             )
             if kind := _ending_problem(each, there):
                 problems[kind].append((producer, each.number, f"{there} of {each.size}"))
-    return list(_told(problems))
+    return list(_described(problems))
 
 
 def check_shown_committed(shown: Content) -> list[str]:
-    """Return what a reader of committed records must not have been shown."""
+    """Return what a read_committed reader must not have got."""
     problems: Problems = defaultdict(list)
     for _, reading in sorted(shown.items()):
         _note_aborted(reading, problems)
-    return list(_told(problems))
+    return list(_described(problems))
 
 
 def _note_aborted(reading: Reading, problems: Problems) -> None:
@@ -166,7 +168,7 @@ def _ending_problem(transaction: Transaction, there: int) -> str:
 
 
 def transactions_of(diary: Iterable[Mapping[str, Any]]) -> list[Transaction]:
-    """Return the transactions that a producer's diary tells of."""
+    """Return the transactions in a producer's diary."""
     found: dict[int, Transaction] = {}
     for line in diary:
         number = line.get("transaction", ABSENT)
@@ -178,9 +180,9 @@ def transactions_of(diary: Iterable[Mapping[str, Any]]) -> list[Transaction]:
 
 
 def check_commits(diaries: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
-    """Return where a group was given an older offset than the last it was told is committed.
+    """Return where a group found an older offset than the last acknowledged commit.
 
-    A look that began after a commit was acknowledged must find it, or a later one.
+    A fetch that began after a commit was acknowledged must find it, or a later one.
     """
     lines = sorted((line for diary in diaries for line in diary), key=_begun_at)
     commits: list[tuple[int, int, int]] = sorted(
@@ -201,7 +203,7 @@ def check_commits(diaries: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
         known = highest.get(line["partition"])
         if known is not None and line["offset"] < known:
             problems["uncommitted"].append((line["partition"], known, line["offset"]))
-    return list(_told(problems))
+    return list(_described(problems))
 
 
 def _begun_at(line: Mapping[str, Any]) -> int:
@@ -209,7 +211,7 @@ def _begun_at(line: Mapping[str, Any]) -> int:
     return begun
 
 
-def _told(problems: Mapping[str, Sequence[object]]) -> Iterator[str]:
+def _described(problems: Mapping[str, Sequence[object]]) -> Iterator[str]:
     for name, which in problems.items():
         if which:
             yield f"{len(which)} {name}: {list(which[:SHOWN_MAX])}"

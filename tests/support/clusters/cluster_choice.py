@@ -12,11 +12,11 @@ from barnabas.testing.broker import Broker
 from barnabas.testing.cluster_processes import ClusterProcesses
 
 PATIENT: Mapping[str, object] = {"cluster.broker_session_timeout": "9s"}
-"""What is not about faults is not to fail over because a machine is busy."""
+"""A session timeout so long that a busy machine causes no failover in tests without faults."""
 
 
 def brokers(environment: Mapping[str, str] = os.environ) -> int:
-    """Return how many brokers tests are to have."""
+    """Return how many brokers the tests use."""
     return int(environment.get("BARNABAS_BROKERS", "1"))
 
 
@@ -42,5 +42,5 @@ def cluster_of(folder: Path, settings: Mapping[str, object] | None = None) -> Cl
 
 
 def data_of(broker: Broker | ClusterProcesses, node: int) -> Path:
-    """Return the folder of a broker, or of one of a cluster."""
+    """Return the data folder of a broker, or of one broker of a cluster."""
     return broker.data if isinstance(broker, Broker) else broker.nodes[node].data

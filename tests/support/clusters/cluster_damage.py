@@ -1,8 +1,8 @@
 """Flips bits in the files of a stopped node, and flips them back.
 
-Not every file of a folder is there to be believed: what is flipped is a record of something that
-was promised (logs, the metadata log, its snapshots, the quorum's state) or made from it (indexes,
-snapshots of producers).
+Only files that the node relies on are damaged: logs, the metadata log, its snapshots and the
+quorum's state, which hold acknowledged data; and indexes and producer snapshots, which are derived
+from it.
 """
 
 from pathlib import Path
@@ -19,11 +19,11 @@ PATTERNS = {
     "quorum state": "__cluster_metadata/**/quorum-state",
 }
 METADATA = {"metadata log", "metadata snapshot", "quorum state"}
-"""Damage to these may keep a node from starting, with a message that says so."""
+"""Damage to these files may keep a node from starting; it then logs a message that says so."""
 
 
 class Flip(NamedTuple):
-    """One bit that was turned."""
+    """One flipped bit."""
 
     kind: str
     path: Path
@@ -32,7 +32,7 @@ class Flip(NamedTuple):
     after: int
 
     def undo(self) -> None:
-        """Turn it back, unless something else was written there since."""
+        """Flip the bit back, unless something else was written there since."""
         if self.path.exists() and self.path.stat().st_size > self.position:
             with self.path.open("r+b") as file:
                 file.seek(self.position)
@@ -42,7 +42,7 @@ class Flip(NamedTuple):
 
 
 def flip_one(data: Path, rng: Random, kind: str | None = None) -> Flip | None:
-    """Flip a bit in some file of a kind, or of any kind that there is; None where there is none."""
+    """Flip a bit in a random file of a kind, or of any kind; None if there is no such file."""
     kinds = [kind] if kind else rng.sample(sorted(PATTERNS), len(PATTERNS))
     for each in kinds:
         paths = sorted(p for p in data.glob(PATTERNS[each]) if p.is_file() and p.stat().st_size)

@@ -2,10 +2,10 @@
 
     python -m tests.support.clusters.cluster_delay NEAR FAR --delay-ms=80 --jitter-ms=40 --loss=0.01
 
-What netem does, for kernels without it. Frames that have an end outside the cluster pass at once,
-so that clients notice nothing but what the brokers make of it. Frames travel with the header in
-which the kernel notes what checksums and segments it still owes them; without it, they would be
-dropped as damaged at the other end.
+It does what netem does, for kernels without it. Frames with an end outside the cluster pass at
+once, so that clients notice only the effects on the brokers. Frames travel with the header in
+which the kernel notes pending checksums and segmentation; without it, the other end would drop
+them as damaged.
 """
 
 import argparse
@@ -34,7 +34,7 @@ BUFFER_BYTES = 1 << 24
 
 
 class Held(NamedTuple):
-    """A frame that waits, by the time when it goes."""
+    """A delayed frame, ordered by its time of delivery."""
 
     due: float
     number: int
@@ -43,7 +43,7 @@ class Held(NamedTuple):
 
 
 class Link:
-    """Two interfaces and what is between them."""
+    """Two interfaces and the frames between them."""
 
     def __init__(self, near: str, far: str, options: argparse.Namespace) -> None:
         self._delay_s = options.delay_ms / 1000
@@ -58,7 +58,7 @@ class Link:
         self._selector.register(ends[1], selectors.EVENT_READ, ends[0])
 
     def run(self) -> None:
-        """Pass frames until the process is ended."""
+        """Pass frames until the process ends."""
         while True:
             wait_s = self._held[0].due - time.monotonic() if self._held else None
             for key, _ in self._selector.select(wait_s if wait_s is None else max(0.0, wait_s)):
@@ -72,7 +72,7 @@ class Link:
             while True:
                 frame, address = taken_from.recvfrom(FRAME_BYTES_MAX)
                 if address[2] == OUTGOING:
-                    continue  # our own, on its way out
+                    continue  # outgoing frames of our own
                 if not between_nodes(frame):
                     _send(out, frame)
                 elif self._rng.random() >= self._loss:
@@ -81,7 +81,7 @@ class Link:
 
 
 def between_nodes(frame: bytes) -> bool:
-    """Whether both ends of a frame are nodes; ARP and its like are nobody's."""
+    """Whether both ends of a frame are nodes; not true for ARP and similar protocols."""
     if len(frame) <= TARGET_AT or frame[OWED_BYTES + 12 : OWED_BYTES + 14] != b"\x08\x00":
         return False
     return OUTSIDE not in (frame[SOURCE_AT], frame[TARGET_AT])
@@ -97,7 +97,7 @@ def _tap(interface: str) -> socket.socket:
 
 
 def _send(out: socket.socket, frame: bytes) -> None:
-    # A full buffer loses the frame, as any link does; TCP sends it again.
+    # A full buffer loses the frame, as on any link; TCP sends it again.
     with contextlib.suppress(OSError):
         out.send(frame)
 

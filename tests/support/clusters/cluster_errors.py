@@ -10,11 +10,11 @@ CONNECTION_ERRORS = {
     KafkaError._TIMED_OUT,
     KafkaError._RESOLVE,
 }
-"""librdkafka connects anew by itself after each of these."""
+"""Errors after which librdkafka reconnects by itself."""
 
 
-def tell_error(error: KafkaError) -> None:
-    """Write an error to stderr, unless the client goes on by itself."""
+def report_error(error: KafkaError) -> None:
+    """Write an error to stderr, unless the client recovers by itself."""
     if error.fatal() or not (error.retriable() or error.code() in CONNECTION_ERRORS):
         sys.stderr.write(f"{error.name()}: {error.str()}\n")
         sys.stderr.flush()

@@ -1,10 +1,10 @@
-"""Measures how long clients wait when a node goes away, as distributions.
+"""Measures how long clients wait when a node stops, as distributions.
 
     python -m tests.support.clusters.cluster_failover --rounds 20 --session 9s --report FILE
 
 A gap is the largest pause between two acknowledged produces to a partition that the node led, over
-all such partitions and all producers; it includes what a producer would have waited anyway, and
-the time it takes to notice. A controller's absence lasts until somebody has a topic made.
+all such partitions and all producers. It includes the producer's normal waiting time, and the time
+until the failure is detected. A controller is absent until a broker can create a topic again.
 """
 
 import argparse
@@ -41,9 +41,9 @@ CROWD = Crowd(producers=2, rate=500, transactors=0, members=0, watched=0, ledger
 
 
 def largest_gap_us(times_us: Iterable[int], since_us: int, until_us: int) -> int:
-    """Return the longest time without an event that overlaps a span of time.
+    """Return the longest time without an event that overlaps a time span.
 
-    The pause that is under way at its end counts as far as it has come.
+    A pause at its end counts up to that end.
     """
     inside = [time for time in sorted(times_us) if time < until_us] + [until_us]
     gaps = [after - before for before, after in pairwise(inside) if after > since_us]
@@ -51,7 +51,7 @@ def largest_gap_us(times_us: Iterable[int], since_us: int, until_us: int) -> int
 
 
 def distribution(samples_s: Sequence[float]) -> dict[str, Any]:
-    """Return what is to be said of some measurements."""
+    """Return a summary of measurements."""
     ordered = sorted(samples_s)
     if not ordered:
         return {"n": 0}
@@ -66,12 +66,12 @@ def distribution(samples_s: Sequence[float]) -> dict[str, Any]:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the smallest sample that so large a share of all does not exceed."""
+    """Return the smallest sample that is not exceeded by the given share of all samples."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 class Failovers:
-    """Rounds of one kind after the other, on one cluster."""
+    """Runs rounds of one kind after the other on one cluster."""
 
     def __init__(self, cluster: ClusterProcesses, load: Workload) -> None:
         self._cluster = cluster
@@ -81,7 +81,7 @@ class Failovers:
         self.controllers_s: list[float] = []
 
     def round(self, kind: str) -> None:
-        """Have one node go away, measure, and bring it back."""
+        """Stop one node, measure, and start it again."""
         cluster = self._cluster
         cluster.wait_healthy((LOAD,))
         self._load.wait_for(500)
@@ -117,7 +117,7 @@ class Failovers:
         return now_us()
 
     def _until_decided(self, victim: int, gone_us: int) -> float:
-        """Return the seconds until the others have made a topic."""
+        """Return the seconds until the other nodes have created a topic."""
         self._probes += 1
         name = f"probe-{self._probes}"
         nodes = [node for number, node in self._cluster.nodes.items() if number != victim]
@@ -130,7 +130,7 @@ class Failovers:
 
 
 def created(address: tuple[str, int], name: str) -> bool:
-    """Whether a node has a topic made, or finds that it was by an earlier try."""
+    """Return whether a node creates a topic, or finds it created by an earlier attempt."""
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=2)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=int(PROBE_S * 1000))
     try:

@@ -1,8 +1,8 @@
-"""The faults of a cluster storm: how each begins and how it ends.
+"""Defines the faults of a cluster storm: how each begins and how it ends.
 
-A fault that ended leaves a node that runs, or can run; the storm then waits until the cluster is
-healthy. What a node may not do is noted as a problem by the fault itself: a clean stop with
-another exit code than 0, a failed sync that does not end the process.
+After a fault the node runs, or can run; the storm then waits until the cluster is healthy. The
+fault itself reports what a node did wrong during it: a clean stop with an exit code other than 0,
+or a failed sync that does not end the process.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from barnabas.testing.waiting import eventually
 from tests.support.clusters.cluster_damage import METADATA, Flip, flip_one
 from tests.support.clusters.cluster_ground import DISKS, NETWORK, SHIM, Ground
 from tests.support.clusters.cluster_places import OUTSIDE
+from tests.support.clusters.cluster_security import ClusterSecurity
 from tests.support.disks.mounts import CannotMountError, PowerCutDisk
 
 SYNC_FAILED = 70
@@ -24,56 +25,58 @@ SYNC_PATIENCE_S = 30.0
 DELAY_MS = (20, 150)
 LOSS_MAX = 0.03
 JUMPS_MS = (-3_000_000, -5_000, -400, 400, 5_000, 600_000, 86_400_000)
-"""Back by less than an hour: records from further ahead are refused (KIP-937), and rightly so."""
+"""Less than an hour back: records from further in the future are refused (KIP-937)."""
 
 
 @dataclass
 class Scene:
-    """Where faults happen."""
+    """The cluster and the environment in which faults happen."""
 
     cluster: ClusterProcesses
     ground: Ground
     rng: Random
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What a fault did in particular: the file and the bit, the size of a jump."""
+    """The details of a fault: the file and the bit, or the size of a clock jump."""
+    security: ClusterSecurity | None = None
+    """The certificates and rights of a cluster with security."""
 
     def node(self, number: int) -> ClusterNode:
         """Return a node."""
         return self.cluster.nodes[number]
 
     def others(self, number: int) -> list[int]:
-        """Return all nodes but one."""
+        """Return all nodes except one."""
         return [each for each in self.cluster.nodes if each != number]
 
 
 class Fault(Protocol):
-    """Something that goes wrong for a while."""
+    """A fault with a duration."""
 
     hold_s: tuple[float, float]
-    """The shortest and the longest that it is left to work."""
+    """The shortest and the longest duration."""
     needs: str
-    """What it needs of the ground."""
+    """The requirements on the environment."""
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Break something."""
+        """Start the fault."""
 
     def end(self, scene: Scene, number: int) -> None:
-        """Have it repaired, as an operator would."""
+        """Repair it, as an operator would."""
 
 
 class Kill:
-    """SIGKILL; what the page cache holds survives."""
+    """SIGKILL; data in the page cache survives."""
 
     hold_s = (0.2, 5.0)
     needs = ""
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Kill it."""
+        """Kill the node."""
         scene.node(number).kill()
 
     def end(self, scene: Scene, number: int) -> None:
-        """Start it again."""
+        """Start the node again."""
         scene.node(number).start()
 
 
@@ -84,18 +87,18 @@ class Stop:
     needs = ""
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Ask it to stop."""
+        """Ask the node to stop."""
         code = scene.node(number).terminate()
         if code:
             scene.problems.append(f"a clean stop of node {number} ended with {code}")
 
     def end(self, scene: Scene, number: int) -> None:
-        """Start it again."""
+        """Start the node again."""
         scene.node(number).start()
 
 
 class Pause:
-    """SIGSTOP: the world goes on without it, and it does not know."""
+    """SIGSTOP: the process does not notice that time passes."""
 
     needs = ""
 
@@ -103,18 +106,18 @@ class Pause:
         self.hold_s = (shortest_s, longest_s)
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Stop its time."""
+        """Stop the process."""
         scene.node(number).pause()
 
     def end(self, scene: Scene, number: int) -> None:
-        """Let its time go on."""
+        """Resume the process."""
         scene.node(number).resume()
 
 
 class Cut:
-    """No word passes between a node and the others, or none in one direction.
+    """Cuts a node off from the others, in one direction or both.
 
-    Clients reach it all the while: a leader that has lost its followers goes on being asked.
+    Clients still reach it: a leader that has lost its followers still gets requests.
     """
 
     hold_s = (1.0, 7.0)
@@ -125,7 +128,7 @@ class Cut:
         self._outside = outside
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Cut it off."""
+        """Cut the node off."""
         assert scene.ground.network is not None
         inbound = not self._one_way or scene.rng.random() < 0.5
         outbound = not self._one_way or not inbound
@@ -136,54 +139,54 @@ class Cut:
         scene.ground.network.cut(number, others, inbound=inbound, outbound=outbound)
 
     def end(self, scene: Scene, number: int) -> None:
-        """Join it again."""
+        """Reconnect the node."""
         assert scene.ground.network is not None
         scene.ground.network.heal(number)
 
 
 class Slow:
-    """What passes between a node and the others is late, out of order, and lost at times."""
+    """Delays, reorders and sometimes loses frames between a node and the others."""
 
     hold_s = (2.0, 6.0)
     needs = NETWORK
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Slow its link down."""
+        """Slow the link down."""
         assert scene.ground.network is not None
         delay_ms, loss = scene.rng.randint(*DELAY_MS), scene.rng.random() * LOSS_MAX
         scene.notes.append(f"delay_ms={delay_ms} loss={loss:.3f}")
         scene.ground.network.slow_down(number, delay_ms, delay_ms // 2, loss)
 
     def end(self, scene: Scene, number: int) -> None:
-        """Let it be fast again."""
+        """Make the link fast again."""
         assert scene.ground.network is not None
         scene.ground.network.speed_up(number)
 
 
 class FullDisk:
-    """Not a byte more fits on its disk."""
+    """Fills the disk of a node completely."""
 
     hold_s = (1.0, 5.0)
     needs = DISKS
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Fill it."""
+        """Fill the disk."""
         scene.ground.fill_disk(number)
 
     def end(self, scene: Scene, number: int) -> None:
-        """Make room; a node that took it for a reason to end is started again."""
+        """Free the space; start the node again if it ended because of the full disk."""
         scene.ground.empty_disk(number)
         revive(scene, number)
 
 
 class FailingSync:
-    """The disk refuses to sync: the node must end at once, and never try again."""
+    """The disk refuses to sync: the node must end at once, and must not retry."""
 
     hold_s = (0.2, 3.0)
     needs = SHIM
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Refuse, and wait for its end."""
+        """Refuse syncs, and wait until the node ends."""
         node, control = scene.node(number), scene.ground.controls[number]
         before = control.failed_syncs
         control.fail_syncs(failing=True)
@@ -192,7 +195,7 @@ class FailingSync:
         except AssertionError:
             refused = control.failed_syncs - before
             if refused:
-                scene.problems.append(f"node {number} goes on after {refused} failed syncs")
+                scene.problems.append(f"node {number} continues after {refused} failed syncs")
             scene.notes.append(f"{refused} syncs were refused")
             node.kill()
             return
@@ -200,31 +203,31 @@ class FailingSync:
             scene.problems.append(f"node {number} ended with {node.wait()} after a failed sync")
 
     def end(self, scene: Scene, number: int) -> None:
-        """Give it a disk that works, and start it."""
+        """Let syncs work again, and start the node."""
         scene.ground.controls[number].fail_syncs(failing=False)
         scene.node(number).start()
 
 
 class PowerLoss:
-    """What was not synced is gone."""
+    """A power cut loses unsynced data."""
 
     hold_s = (0.2, 4.0)
     needs = DISKS
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Cut its power."""
+        """Cut the power."""
         scene.ground.disks[number].cut_power()
         scene.node(number).kill()
         eventually(lambda: _unmounted(scene.ground.disks[number]))
 
     def end(self, scene: Scene, number: int) -> None:
-        """Power on."""
+        """Restore the power, and start the node."""
         scene.ground.disks[number].mount()
         scene.node(number).start()
 
 
 class BitFlip:
-    """Bits of its files turn while it is down."""
+    """Flips bits in the node's files while it is down."""
 
     hold_s = (0.0, 1.0)
     needs = ""
@@ -233,7 +236,7 @@ class BitFlip:
         self._flips: list[Flip] = []
 
     def begin(self, scene: Scene, number: int) -> None:
-        """End it, one way or the other, and flip."""
+        """Stop or kill the node, and flip bits."""
         node = scene.node(number)
         if scene.rng.random() < 0.5:
             node.kill()
@@ -245,7 +248,7 @@ class BitFlip:
         scene.notes.append(", ".join(f"{kind} {path}:{at}" for kind, path, at in told))
 
     def end(self, scene: Scene, number: int) -> None:
-        """Start it; what it will not start with is restored, as from a mirror of the disk."""
+        """Start the node; restore files with which it does not start, as from a disk mirror."""
         node = scene.node(number)
         try:
             node.start()
@@ -259,24 +262,24 @@ class BitFlip:
 
 
 class ClockJump:
-    """The wall clock is put ahead or back."""
+    """The wall clock jumps ahead or back."""
 
     hold_s = (1.0, 4.0)
     needs = SHIM
 
     def begin(self, scene: Scene, number: int) -> None:
-        """Jump."""
+        """Move the clock."""
         jump_ms = scene.rng.choice(JUMPS_MS)
         scene.notes.append(f"jump_ms={jump_ms}")
         scene.ground.controls[number].set_clock(jump_ms)
 
     def end(self, scene: Scene, number: int) -> None:
-        """Jump back."""
+        """Move the clock back."""
         scene.ground.controls[number].set_clock(0)
 
 
 def _unmounted(disk: PowerCutDisk) -> bool:
-    """Take a disk down, unless a process that is about to end still holds it."""
+    """Unmount a disk, unless a process that is about to end still uses it."""
     try:
         disk.unmount()
     except CannotMountError:
@@ -308,4 +311,4 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "bit flip": BitFlip,
     "clock jump": ClockJump,
 }
-"""By name; a fault is made anew each time it is drawn."""
+"""The faults by name; each draw creates a new one."""

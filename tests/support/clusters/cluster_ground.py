@@ -1,7 +1,6 @@
-"""The breakable environment of a cluster: a network, a disk for each node, and a library before
-libc.
+"""Sets up the breakable environment of a cluster: a network, disks, and a library before libc.
 
-What this machine does not allow is left out, and `missing` says why; faults that need it are then
+It leaves out what this machine does not allow, and `missing` says why. Faults that need it are then
 not drawn.
 """
 
@@ -17,13 +16,14 @@ from tests.support.disks.mounts import CannotMountError, PowerCutDisk
 NETWORK = "network"
 DISKS = "disks"
 SHIM = "shim"
+SECURITY = "security"
 DISK_BYTES = 4 << 30
-"""Files with holes: what is not written takes no room."""
+"""Sparse files: unwritten parts take no space."""
 BLOCK = 1 << 20
 
 
 class Ground:
-    """Made once for the nodes of one cluster."""
+    """The environment for the nodes of one cluster."""
 
     def __init__(self, folder: Path, nodes: Sequence[int], disk_bytes: int = DISK_BYTES) -> None:
         self.missing: dict[str, str] = {}
@@ -52,16 +52,16 @@ class Ground:
 
     @property
     def place(self) -> Place:
-        """Where nodes live: in the network, where there is one."""
+        """Return where the nodes run: in the network, if there is one."""
         return self.network or Loopback()
 
     def data(self, node: int) -> Path:
-        """Return the folder of a node, on its disk where it has one."""
+        """Return the folder of a node, on its own disk if it has one."""
         disk = self.disks.get(node)
         return (disk.folder if disk else self._folder) / f"node-{node}"
 
     def fill_disk(self, node: int) -> None:
-        """Leave no room on the disk of a node."""
+        """Fill the disk of a node."""
         with self._filler(node).open("ab", buffering=0) as file:
             size = file.tell()
             block = BLOCK
@@ -75,11 +75,11 @@ class Ground:
                     block = min(block * 2, BLOCK * 64)
 
     def empty_disk(self, node: int) -> None:
-        """Give the room back."""
+        """Free the space again."""
         self._filler(node).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Take everything down."""
+        """Remove everything."""
         self._close_disks()
         if self.network:
             self.network.close()

@@ -1,13 +1,13 @@
 """The files in which clients of a cluster record what they did.
 
-Every record says who sent it and which number it has. Three kinds of files:
+Every record contains its producer and its number. There are three kinds of files:
 
-    acknowledgements   rows of a producer: partition and number, offset, when it was told so
+    acknowledgements   rows of a producer: partition and number, offset, time of acknowledgement
     readings           rows of a reader: partition and offset, producer and number, its transaction
-    diaries            lines of JSON: how transactions ended, where a group stood
+    diaries            lines of JSON: how transactions ended, which offsets a group had
 
-Rows are three integers of eight bytes, so that ten million of them are 240 MB and a minute's work.
-A file whose writer died may end within a row, which then is not counted.
+Rows are three integers of eight bytes, so that ten million of them take 240 MB and a minute.
+A file whose writer died may end within a row. The partial row does not count.
 """
 
 import json
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 STAMP = struct.Struct(">HBxIQ")
-"""Producer, fate, transaction and number, at the front of a value."""
+"""Producer, fate, transaction and number, at the start of a value."""
 ROW = 3
 ROW_BYTES = 8 * ROW
 SHIFT = 48
@@ -31,16 +31,16 @@ ROWS_KEPT = 4096
 
 
 class Fate(IntEnum):
-    """What its producer means to do with a record."""
+    """What the producer intends to do with a record."""
 
     PLAIN = 0
-    """It belongs to no transaction."""
+    """The record belongs to no transaction."""
     COMMIT = 1
     ABORT = 2
 
 
 class Stamp(NamedTuple):
-    """Who sent a record, and how."""
+    """The producer of a record, and how it was sent."""
 
     producer: int
     fate: int
@@ -49,42 +49,42 @@ class Stamp(NamedTuple):
 
 
 def stamped(stamp: Stamp, size: int) -> bytes:
-    """Return a value of a size that says who sent it."""
+    """Return a value of a given size that contains its producer and number."""
     return STAMP.pack(*stamp).ljust(size, b".")
 
 
 def read_stamp(value: bytes) -> Stamp:
-    """Read what `stamped` wrote."""
+    """Decode a value of `stamped`."""
     return Stamp(*STAMP.unpack_from(value))
 
 
 class RowFile:
-    """Rows, written a few thousand at a time or when told to."""
+    """Writes rows in chunks of a few thousand, or on request."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab")
         self._rows = array("q")
 
     def add(self, first: int, second: int, third: int) -> None:
-        """Note one row."""
+        """Add one row."""
         self._rows.extend((first, second, third))
         if len(self._rows) >= ROW * ROWS_KEPT:
             self.flush()
 
     def flush(self) -> None:
-        """Hand what is kept to the operating system."""
+        """Write buffered rows to the operating system."""
         self._rows.tofile(self._file)
         self._file.flush()
         del self._rows[:]
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write the remaining rows."""
         self.flush()
         self._file.close()
 
 
 def read_rows(path: Path) -> "array[int]":
-    """Return all whole rows of a file, one integer after the other."""
+    """Return all complete rows of a file as a flat list of integers."""
     rows = array("q")
     with path.open("rb") as file:
         rows.fromfile(file, path.stat().st_size // ROW_BYTES * ROW)
@@ -92,12 +92,12 @@ def read_rows(path: Path) -> "array[int]":
 
 
 def count_rows(path: Path) -> int:
-    """Return how many rows a file has by now."""
+    """Return how many rows a file has now."""
     return path.stat().st_size // ROW_BYTES if path.exists() else 0
 
 
 class Acks:
-    """What one producer was promised in one partition, in the order it was told."""
+    """The acknowledgements of one producer in one partition, in the order of their arrival."""
 
     def __init__(self) -> None:
         self.numbers = array("q")
@@ -106,7 +106,7 @@ class Acks:
 
 
 class Reading:
-    """What a reader was shown of one partition, in the order it came."""
+    """The records of one partition that a reader got, in the order of their arrival."""
 
     def __init__(self) -> None:
         self.offsets = array("q")
@@ -116,7 +116,7 @@ class Reading:
         """Transaction and fate of each, as one integer (`in_transaction`)."""
 
     def add(self, offset: int, stamp: Stamp) -> None:
-        """Note one record."""
+        """Add one record."""
         self.offsets.append(offset)
         self.senders.append(sender(stamp.producer, stamp.number))
         self.transactions.append(in_transaction(stamp.transaction, stamp.fate))
@@ -128,7 +128,7 @@ def sender(producer: int, number: int) -> int:
 
 
 def in_transaction(transaction: int, fate: int) -> int:
-    """Return a transaction and what it was meant to become as one integer."""
+    """Return a transaction and its intended outcome as one integer."""
     return transaction << 8 | fate
 
 
@@ -145,7 +145,7 @@ def read_acks(path: Path) -> dict[int, Acks]:
 
 
 def read_reading(path: Path) -> dict[int, Reading]:
-    """Read what a reader was shown, by partition."""
+    """Read the records that a reader got, by partition."""
     found: dict[int, Reading] = defaultdict(Reading)
     rows = read_rows(path)
     for place, who, transaction in zip(rows[::ROW], rows[1::ROW], rows[2::ROW], strict=True):
@@ -157,7 +157,7 @@ def read_reading(path: Path) -> dict[int, Reading]:
 
 
 class Diary:
-    """Lines of JSON, each on its way to the disk before the next thing is done."""
+    """Writes lines of JSON, each to the operating system before the client continues."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", buffering=1)
@@ -167,12 +167,12 @@ class Diary:
         self._file.write(json.dumps({"event": event, "at_us": now_us(), **facts}) + "\n")
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         self._file.close()
 
 
 def read_diary(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines of a diary; the last one may have been cut off."""
+    """Yield the lines of a diary; the last one may be cut off."""
     for line in path.read_text().splitlines():
         try:
             yield json.loads(line)
@@ -181,5 +181,5 @@ def read_diary(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def now_us() -> int:
-    """Return the time on a clock that is the same for all processes and never jumps."""
+    """Return the time on a clock that all processes share and that never jumps."""
     return time.monotonic_ns() // 1000

@@ -3,8 +3,8 @@
     python -m tests.support.clusters.cluster_member --bootstrap ... --topic ... --group ... \\
         --ledger FILE
 
-Its diary says which offsets it was told are committed, and which it found when it was given
-partitions. SIGTERM lets it commit a last time and leave.
+Its diary has the offsets that were acknowledged as committed, and those that it found when it got
+partitions. After SIGTERM it commits a last time and leaves.
 """
 
 import argparse
@@ -15,7 +15,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
+from tests.support.clusters.cluster_client import (
+    client_parser,
+    connection_of,
+    run_until_sigterm,
+)
 from tests.support.clusters.cluster_ledger import Diary, now_us
 from tests.support.clusters.cluster_producer import CLIENT
 
@@ -33,13 +37,13 @@ CONSUMER: dict[str, object] = {
 
 
 class GroupMember:
-    """Reads what it is given, and commits several times a second."""
+    """Reads its partitions, and commits several times a second."""
 
     def __init__(self, options: argparse.Namespace, diary: Diary) -> None:
         self._diary = diary
         self._places: dict[int, int] = {}
         self._topic: str = options.topic
-        own = {"bootstrap.servers": options.bootstrap, "group.id": options.group}
+        own = {**connection_of(options), "group.id": options.group}
         self._consumer: Any = Consumer({**CONSUMER, **own})
         self._consumer.subscribe(
             [options.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -47,7 +51,7 @@ class GroupMember:
         self.ending = threading.Event()
 
     def run(self) -> None:
-        """Read and commit until told to end."""
+        """Read and commit until stopped."""
         committed = time.monotonic()
         while not self.ending.is_set():
             for message in self._consumer.consume(BATCH, 0.1):
@@ -103,9 +107,7 @@ def main() -> int:
     options = parser.parse_args()
     diary = Diary(options.ledger)
     member = GroupMember(options, diary)
-    end_on_sigterm(member.ending)
-    member.run()
-    diary.close()
+    run_until_sigterm(member, diary)
     return 0
 
 

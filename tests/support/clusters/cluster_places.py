@@ -1,11 +1,11 @@
 """Builds a small network of Linux namespaces for the nodes of a cluster.
 
-Each node has a network namespace on a bridge, so that links can be cut, one way or both, and slowed
-down; it needs root on Linux. Clients run outside, on the bridge's own address, and reach every node
-unless they, too, are cut off.
+Each node has a network namespace on a bridge, so that links can be cut, in one direction or both,
+and slowed down. It needs root on Linux. Clients run outside, on the bridge's own address, and reach
+every node unless they are cut off, too.
 
     with Network((1, 2, 3)) as network:
-        network.cut(1, (2, 3), outbound=False)      # what the others say does not arrive at 1
+        network.cut(1, (2, 3), outbound=False)      # 1 does not receive from the others
         network.heal(1)
 """
 
@@ -20,7 +20,7 @@ NAMESPACES = "/var/run/netns"
 CLIENT_PORT = 9092
 PEER_PORT = 9093
 OUTSIDE = 254
-"""The last number of the address that clients have."""
+"""The last byte of the address of the clients."""
 RULES = """
 table inet cuts {
   chain inbound { type filter hook input priority 0; }
@@ -30,14 +30,14 @@ table inet cuts {
 
 
 class NoNetworkError(Exception):
-    """This machine does not let us make networks; the text says why."""
+    """This machine does not allow to create networks; the message says why."""
 
 
 class Network:
-    """A bridge, and a namespace a node."""
+    """A bridge, and a namespace for each node."""
 
     def __init__(self, nodes: Sequence[int], number: int | None = None) -> None:
-        """Take the nodes; two networks at a time need numbers that differ."""
+        """Take the nodes; two networks at a time need different numbers."""
         _needs("ip", "nft", "nsenter")
         self._nodes = tuple(nodes)
         self._number = (os.getpid() if number is None else number) % 65_536
@@ -50,25 +50,25 @@ class Network:
             raise
 
     def client_address(self, node: int) -> tuple[str, int]:
-        """Where a node serves clients."""
+        """Return the address at which a node serves clients."""
         return self._host(node), CLIENT_PORT
 
     def peer_address(self, node: int) -> tuple[str, int]:
-        """Where a node serves the others."""
+        """Return the address at which a node serves other brokers."""
         return self._host(node), PEER_PORT
 
     def prefix(self, node: int) -> list[str]:
         """Enter the node's namespace.
 
-        `ip netns exec` would give the process file systems of its own, too: a disk that is taken
-        down out here would stay mounted in there.
+        `ip netns exec` would also give the process its own view of file systems: a disk that is
+        unmounted outside would stay mounted there.
         """
         return ["nsenter", f"--net={NAMESPACES}/{self._namespace(node)}"]
 
     def cut(
         self, node: int, others: Iterable[int], *, inbound: bool = True, outbound: bool = True
     ) -> None:
-        """Drop what others send to a node, what it sends to them, or both."""
+        """Drop the frames from others to a node, from the node to others, or both."""
         lines = []
         for other in others:
             if inbound:
@@ -78,11 +78,11 @@ class Network:
         self._nft(node, "\n".join(lines))
 
     def heal(self, node: int) -> None:
-        """Take back all cuts of a node."""
+        """Undo all cuts of a node."""
         self._nft(node, "flush table inet cuts")
 
     def slow_down(self, node: int, delay_ms: int, jitter_ms: int = 0, loss: float = 0.0) -> None:
-        """Hold up every frame between a node and its peers; jitter puts them out of order."""
+        """Delay every frame between a node and its peers; jitter reorders them."""
         near, far = self._port(node), f"p{self._tag}{node}"
         _ip("link", "add", far, "type", "veth", "peer", "name", f"q{self._tag}{node}")
         _ip("link", "set", near, "nomaster")
@@ -100,7 +100,7 @@ class Network:
         self._slow[node] = subprocess.Popen(command)
 
     def speed_up(self, node: int) -> None:
-        """Let frames of a node go as before."""
+        """Stop delaying the frames of a node."""
         holder = self._slow.pop(node)
         holder.kill()
         holder.wait()
@@ -108,7 +108,7 @@ class Network:
         _ip("link", "set", self._port(node), "master", self._bridge)
 
     def close(self) -> None:
-        """Take everything down."""
+        """Remove everything."""
         for holder in self._slow.values():
             holder.kill()
             holder.wait()
@@ -161,10 +161,10 @@ class Network:
 
 def _needs(*commands: str) -> None:
     if sys.platform != "linux" or os.geteuid() != 0:
-        raise NoNetworkError("only root on Linux can make networks")
+        raise NoNetworkError("only root on Linux can create networks")
     missing = [command for command in commands if shutil.which(command) is None]
     if missing:
-        raise NoNetworkError(f"there is no {missing[0]} here")
+        raise NoNetworkError(f"{missing[0]} is not installed")
 
 
 def _ip(*words: str) -> None:

@@ -3,9 +3,9 @@
     python -m tests.support.clusters.cluster_producer --bootstrap ... --topic ... --partitions 6 \
         --number 1 --rate 2000 --ledger FILE
 
-It goes on whatever happens, for as long as it takes, until SIGTERM: then it waits until everything
-that was sent is acknowledged, and ends with 0. A record that fails, which an idempotent producer
-without a timeout never sees unless the cluster broke a promise, ends it with 1.
+It retries without limit until SIGTERM. Then it waits until all sent records are acknowledged, and
+exits with 0. It exits with 1 if a record fails: for an idempotent producer without a timeout that
+happens only if the cluster broke a guarantee.
 """
 
 import argparse
@@ -16,8 +16,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
-from tests.support.clusters.cluster_errors import tell_error
+from tests.support.clusters.cluster_client import (
+    client_parser,
+    connection_of,
+    exit_code,
+    run_until_sigterm,
+)
+from tests.support.clusters.cluster_errors import report_error
 from tests.support.clusters.cluster_ledger import (
     SHIFT,
     Fate,
@@ -38,7 +43,7 @@ CLIENT: dict[str, object] = {
     "topic.metadata.refresh.fast.interval.ms": 50,
     "metadata.recovery.strategy": "none",
     "log_level": 2,
-    "error_cb": tell_error,
+    "error_cb": report_error,
 }
 PRODUCER: dict[str, object] = {
     **CLIENT,
@@ -55,7 +60,7 @@ FLUSH_EVERY_S = 0.2
 
 
 class PacedProducer:
-    """Sends numbered records to all partitions in turn, so many a second."""
+    """Sends numbered records to all partitions in turn, at a given rate."""
 
     def __init__(self, options: argparse.Namespace, ledger: RowFile) -> None:
         self._topic: str = options.topic
@@ -64,7 +69,7 @@ class PacedProducer:
         self._size: int = options.size
         self._rate: int = options.rate
         self._ledger = ledger
-        settings = {**PRODUCER, "bootstrap.servers": options.bootstrap}
+        settings = {**PRODUCER, **connection_of(options)}
         self._producer: Any = Producer({**settings, "client.id": f"producer-{self._name}"})
         self._key = b"producer-%d" % self._name
         self._sent = 0
@@ -72,13 +77,13 @@ class PacedProducer:
         self.ending = threading.Event()
 
     def run(self) -> None:
-        """Send until told to end; then wait for the rest."""
+        """Send until stopped; then wait for the remaining acknowledgements."""
         begun = time.monotonic()
         flushed = begun
         while not self.ending.is_set() and not self.failure:
             now = time.monotonic()
             due = int((now - begun) * self._rate)
-            if due - self._sent > self._rate:  # after a pause, no storm
+            if due - self._sent > self._rate:  # do not send a burst after a pause
                 begun, due = now - self._sent / self._rate, self._sent
             while self._sent < due and self._send():
                 pass
@@ -119,12 +124,8 @@ def main() -> int:
     options = parser.parse_args()
     ledger = RowFile(options.ledger)
     producer = PacedProducer(options, ledger)
-    end_on_sigterm(producer.ending)
-    producer.run()
-    ledger.close()
-    if producer.failure:
-        sys.stderr.write(f"a record was refused: {producer.failure}\n")
-    return 1 if producer.failure else 0
+    run_until_sigterm(producer, ledger)
+    return exit_code("a record was refused", producer.failure)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python -m tests.support.clusters.cluster_reader --bootstrap ... --topic ... --partitions 0,1,2 \
         --isolation read_committed --ledger FILE [--until-end=1]
 
-It belongs to no group and may not start again at another offset: where a cluster forgets what it
-had shown, the reader fails. It ends with SIGTERM, or where the partitions end now.
+It belongs to no group and must not reset its offset: if a cluster loses records that it had
+delivered, the reader fails. It ends with SIGTERM, or at the current end of the partitions.
 """
 
 import argparse
@@ -15,7 +15,12 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
+from tests.support.clusters.cluster_client import (
+    client_parser,
+    connection_of,
+    exit_code,
+    run_until_sigterm,
+)
 from tests.support.clusters.cluster_ledger import (
     SHIFT,
     RowFile,
@@ -39,14 +44,14 @@ BATCH = 2000
 
 
 class Reader:
-    """Some partitions of one topic, from their beginning on."""
+    """Reads some partitions of one topic from the beginning."""
 
     def __init__(self, options: argparse.Namespace, ledger: RowFile) -> None:
         self._ledger = ledger
         self._unread = {int(word) for word in options.partitions.split(",")}
         settings = {
             **CONSUMER,
-            "bootstrap.servers": options.bootstrap,
+            **connection_of(options),
             "isolation.level": options.isolation,
             "enable.partition.eof": bool(options.until_end),
         }
@@ -57,7 +62,7 @@ class Reader:
         self.ending = threading.Event()
 
     def run(self) -> None:
-        """Read until told to end."""
+        """Read until stopped."""
         flushed = time.monotonic()
         while self._unread and not self.failure and not self.ending.is_set():
             for message in self._consumer.consume(BATCH, 0.1):
@@ -91,12 +96,8 @@ def main() -> int:
     options = parser.parse_args()
     ledger = RowFile(options.ledger)
     reader = Reader(options, ledger)
-    end_on_sigterm(reader.ending)
-    reader.run()
-    ledger.close()
-    if reader.failure:
-        sys.stderr.write(f"the reader lost its place: {reader.failure}\n")
-    return 1 if reader.failure else 0
+    run_until_sigterm(reader, ledger)
+    return exit_code("the reader lost its place", reader.failure)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     old = install_release("71dafa1", Path("build/releases"))
     run_release(cluster.nodes[1], old)      # from its next start on
-    run_release(cluster.nodes[1], None)     # today's again
+    run_release(cluster.nodes[1], None)     # the current release again
 
-The release brings its own package; what it depends on is taken from the running environment.
+The release brings its own package. Its dependencies come from the running environment.
 """
 
 import io
@@ -24,7 +24,7 @@ SOURCES = ROOT / "src"
 
 
 def install_release(commit: str, folder: Path) -> Path:
-    """Build the wheel of a commit and unpack it, where that was not done before."""
+    """Build the wheel of a commit and unpack it, unless that was done before."""
     target = folder.absolute() / commit
     if (target / "barnabas").is_dir():
         return target
@@ -41,7 +41,7 @@ def install_release(commit: str, folder: Path) -> Path:
 
 
 def run_release(broker: BrokerSubprocess, release: Path | None) -> None:
-    """Have a broker's next life be of another release; None is today's."""
+    """Start a broker with another release from its next start on; None is the current release."""
     broker.set_variable("PYTHONPATH", str(release or SOURCES))
     broker.set_variable("PYTHONSAFEPATH", "1")
 

@@ -1,7 +1,7 @@
 """Reads the replicas of a partition from the files of stopped nodes and compares them.
 
-Batches are compared by offsets, leader epoch and checksum, which are all that can differ between
-two copies of one batch; every checksum is computed on the way.
+It compares batches by offsets, leader epoch and checksum, which are all that can differ between two
+replicas of a batch. It also verifies every checksum.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.storage.walk import walk
 
 SHOWN_MAX = 5
@@ -25,7 +25,7 @@ class StoredBatch(NamedTuple):
 
 
 def stored_batches(folder: Path) -> list[StoredBatch]:
-    """Read one copy; raise `CorruptBatchError` where it is damaged."""
+    """Read one replica; raise `CorruptBatchError` if it is damaged."""
     disk = OsDisk()
     found = []
     for path in sorted(folder.glob("*.log")):
@@ -38,13 +38,13 @@ def stored_batches(folder: Path) -> list[StoredBatch]:
 
 
 def copies_of(data: Mapping[int, Path], topic: str, partition: int) -> dict[int, Path]:
-    """Return where each node keeps a partition, for those that do."""
+    """Return the folder of a partition on each node that has a replica."""
     folders = {node: folder / "topics" / topic / str(partition) for node, folder in data.items()}
     return {node: folder for node, folder in folders.items() if folder.is_dir()}
 
 
 def check_copies(copies: Mapping[int, Path], high_watermark: int) -> list[str]:
-    """Return what is wrong with the copies of a partition, below what was committed."""
+    """Return the differences between the replicas of a partition below the committed offset."""
     problems = []
     batches: dict[int, list[StoredBatch]] = {}
     for node, folder in sorted(copies.items()):
@@ -56,7 +56,7 @@ def check_copies(copies: Mapping[int, Path], high_watermark: int) -> list[str]:
 
 
 def compare_copies(copies: Mapping[int, Sequence[StoredBatch]], high_watermark: int) -> list[str]:
-    """Return where copies differ below the high watermark, or use an offset twice."""
+    """Return where replicas differ below the high watermark, or use an offset twice."""
     problems: list[str] = []
     committed = {
         node: [batch for batch in batches if batch.base_offset < high_watermark]
@@ -67,7 +67,7 @@ def compare_copies(copies: Mapping[int, Sequence[StoredBatch]], high_watermark: 
         end = batches[-1].last_offset + 1 if batches else 0
         if end < high_watermark:
             problems.append(f"node {node}: ends at {end}, committed is {high_watermark}")
-    # Retention works on whole segments and on each node at its own time: compare what all have.
+    # Retention deletes whole segments, on each node at its own time: compare the common part.
     starts = [batches[0].base_offset for batches in committed.values() if batches]
     first_common = max(starts, default=0)
     columns = {n: [b for b in c if b.base_offset >= first_common] for n, c in committed.items()}

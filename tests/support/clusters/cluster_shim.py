@@ -1,7 +1,7 @@
 """Builds a library that is loaded before libc: syncs fail or take long, the wall clock jumps.
 
-Each process has a control file of a few bytes, mapped into its memory, so that a fault begins and
-ends at once and costs nothing while it is off.
+Each process has a control file of a few bytes, mapped into its memory. So a fault begins and ends
+at once, and costs nothing while it is off.
 """
 
 import shutil
@@ -10,7 +10,9 @@ import subprocess
 from pathlib import Path
 
 CONTROL = struct.Struct("=qiii")
-"""Nanoseconds added to the wall clock; whether syncs fail; how many did; microseconds a sync."""
+"""The nanoseconds added to the wall clock; whether syncs fail; how many failed; the delay of a sync
+in microseconds.
+"""
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -66,7 +68,7 @@ int clock_gettime(clockid_t clock, struct timespec *found) {
 
 
 class NoCompilerError(Exception):
-    """There is no C compiler here."""
+    """This machine has no C compiler."""
 
 
 def compiled_shim(folder: Path) -> Path:
@@ -75,7 +77,7 @@ def compiled_shim(folder: Path) -> Path:
     if not library.exists():
         compiler = shutil.which("cc")
         if compiler is None:
-            raise NoCompilerError("there is no C compiler here")
+            raise NoCompilerError("no C compiler is installed")
         source = folder / "shim.c"
         source.write_text(SOURCE)
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
@@ -84,7 +86,7 @@ def compiled_shim(folder: Path) -> Path:
 
 
 class Control:
-    """What one process is told through its control file, in this life and the next."""
+    """Controls one process through its control file, in its current and later lives."""
 
     def __init__(self, path: Path, library: Path) -> None:
         self._path = path
@@ -98,15 +100,15 @@ class Control:
         return failed
 
     def fail_syncs(self, failing: bool) -> None:
-        """Have every sync fail from now on, or no more."""
+        """Make every sync fail from now on, or stop that."""
         self._write(struct.pack("=i", failing), 8)
 
     def delay_syncs(self, delay_ms: int) -> None:
-        """Have every sync take this much longer from now on."""
+        """Delay every sync from now on."""
         self._write(struct.pack("=i", delay_ms * 1000), 16)
 
     def set_clock(self, ahead_ms: int) -> None:
-        """Put the wall clock ahead, or behind; the monotonic one goes on."""
+        """Move the wall clock ahead or back; the monotonic clock is not affected."""
         self._write(struct.pack("=q", ahead_ms * 1_000_000), 0)
 
     def _write(self, content: bytes, position: int) -> None:

@@ -1,15 +1,18 @@
-"""A storm: faults of every class on a cluster of real processes under load, then a verdict.
+"""Runs a storm: faults of every class on a cluster of real processes under load, then the checks.
 
     python -m tests.support.clusters.cluster_storm --faults 50 --seed 1 --records 10000000
 
-Classes are drawn from the seed in rounds, so that a run that is cut short has had about as many of
-each. Targets are the leader of a partition, a follower of it, or the controller. After each fault
-every node must run and see a whole cluster again. Two classes are made of others: a pair is two
+The seed draws classes in rounds, so that an interrupted run has about as many faults of each
+class. Targets are the leader of a partition, a follower of it, or the controller. After each fault
+every node must run and see a complete cluster again. Two classes consist of others: a pair is two
 faults that overlap, a rolling restart is a clean stop of each node in turn.
 
-Ends with 0 where nothing is wrong, and writes a report in any case; SIGTERM lets it have its
-last fault, and judge what there is. Zero problems in n faults bound the chance of one at about
-3 / n; they prove nothing.
+With `--secure` the cluster has TLS, SASL and ACLs (`cluster_security.py`): brokers verify each
+other, each kind of client is a user with few rights, and certificates and quotas change.
+
+It exits with 0 if there are no problems, and always writes a report. After SIGTERM it finishes the
+current fault and runs the checks. Zero problems in n faults bound the probability of a problem per
+fault at about 3 / n; they prove nothing.
 """
 
 import argparse
@@ -32,8 +35,10 @@ from barnabas.testing.process import BrokerFailedError
 from barnabas.testing.waiting import eventually
 from tests.support.clusters import cluster_check
 from tests.support.clusters.cluster_faults import FAULTS, Fault, Scene, revive
-from tests.support.clusters.cluster_ground import Ground
+from tests.support.clusters.cluster_ground import SECURITY, Ground
 from tests.support.clusters.cluster_replicas import check_copies, copies_of
+from tests.support.clusters.cluster_security import ClusterSecurity, SecuredProcesses
+from tests.support.clusters.cluster_security_faults import RELOAD, SECURITY_FAULTS, WRONG
 from tests.support.clusters.cluster_workload import LEDGER, LOAD, Crowd, Workload
 
 NODES = (1, 2, 3)
@@ -45,12 +50,23 @@ SCRUB_INTERVAL = "60s"
 SCRUBBED = "checked all stored records"
 SCRUBBED_S = 300.0
 PROGRESS = 200
-"""Acknowledgements that must come after each fault."""
+"""The number of acknowledgements that must follow each fault."""
 LOG_SHOWN = 3000
+CLASSES: dict[str, Callable[[], Fault]] = {**FAULTS, **SECURITY_FAULTS}
+REFUSALS = ("AUTHORIZATION", "AUTHENTICATION")
+"""What errors of clients say whose rights or passwords are not enough."""
+BROKEN_CONNECTION = "BROKER TRANSPORT FAILURE"
+"""In the error of librdkafka where the connection ended in the middle of a login: no refusal."""
+
+
+def is_refusal(error: str) -> bool:
+    """Tell whether a broker refused a client, by the text of the client's error."""
+    text = error.upper()
+    return BROKEN_CONNECTION not in text and any(word in text for word in REFUSALS)
 
 
 class Storm:
-    """One cluster, its clients, and what is done to them."""
+    """One cluster, its clients and its faults."""
 
     def __init__(
         self,
@@ -68,7 +84,7 @@ class Storm:
         self.ending = ending
 
     def run(self, names: Sequence[str]) -> None:
-        """Have fault after fault, until one leaves a cluster that does not recover."""
+        """Run fault after fault, until one leaves a cluster that does not recover."""
         for name in names:
             if self.stuck or self.ending.is_set():
                 return
@@ -77,7 +93,12 @@ class Storm:
     def _one(self, name: str) -> None:
         scene = self._scene
         role = self._rng.choice(ROLES)
-        number = self._target(role)
+        try:
+            number = self._target(role)
+        except AssertionError as error:
+            scene.problems.append(f"{name}: there is no {role}: {error}")
+            self.stuck = True
+            return
         scene.notes.clear()
         known = len(scene.problems)
         begun, acked = time.monotonic(), self._load.acknowledged
@@ -86,7 +107,7 @@ class Storm:
         elif name == PAIR:
             self._pair(number)
         else:
-            self._inflict(FAULTS[name](), number)
+            self._inflict(CLASSES[name](), number)
         self._recover(name)
         event = {
             "fault": name,
@@ -112,13 +133,13 @@ class Storm:
             self._scene.problems.append(f"node {number} does not start: {str(error)[-LOG_SHOWN:]}")
 
     def _pair(self, first: int) -> None:
-        """Two faults that overlap: on two nodes, so that no majority is left, or on one."""
-        allowed = [name for name in FAULTS if not self._missing(name)]
+        """Two faults that overlap: on two nodes, so that there is no majority, or on one."""
+        allowed = [name for name in CLASSES if not self._missing(name)]
         names = self._rng.sample(allowed, 2)
         while not compatible(*names):
             names = self._rng.sample(allowed, 2)
         second = self._rng.choice(self._scene.others(first))
-        faults = [(FAULTS[names[0]](), first), (FAULTS[names[1]](), second)]
+        faults = [(CLASSES[names[0]](), first), (CLASSES[names[1]](), second)]
         self._scene.notes.append(f"{names[0]} on {first}, {names[1]} on {second}")
         for fault, number in faults:
             fault.begin(self._scene, number)
@@ -145,6 +166,8 @@ class Storm:
         try:
             scene.cluster.wait_healthy((LOAD, LEDGER), HEALTHY_S)
             self._load.wait_for(PROGRESS)
+            if scene.security is not None:
+                scene.security.wait_served(scene.cluster.nodes)
         except AssertionError as error:
             scene.problems.append(f"{name}: {error}")
             self.stuck = True
@@ -159,16 +182,19 @@ class Storm:
         return cluster.follower_of(LOAD, partition)
 
     def _missing(self, name: str) -> bool:
-        return FAULTS[name]().needs in self._scene.ground.missing
+        return CLASSES[name]().needs in self._scene.ground.missing
 
 
 def compatible(first: str, second: str) -> bool:
-    """Whether two faults at a time leave a minority damaged: the only kind that can be repaired."""
-    return "bit flip" not in (first, second)
+    """Whether two faults at a time damage at most a minority of nodes, which can be repaired.
+
+    A reload on all nodes would repair a wrong certificate.
+    """
+    return "bit flip" not in (first, second) and {first, second} != {RELOAD, WRONG}
 
 
 def drawn(rng: Random, count: int, allowed: Sequence[str]) -> list[str]:
-    """Return so many faults of each class, in rounds that are shuffled one by one."""
+    """Return the given number of faults of each class, in separately shuffled rounds."""
     names: list[str] = []
     for _ in range(count):
         names += rng.sample(allowed, len(allowed))
@@ -181,22 +207,33 @@ def _wait(seconds: float) -> None:
 
 
 @contextmanager
-def fresh_scene(folder: Path, seed: int, settings: dict[str, object]) -> Iterator[Scene]:
-    """Build the ground and start a cluster on it."""
+def fresh_scene(
+    folder: Path, seed: int, settings: dict[str, object], *, secure: bool = False
+) -> Iterator[Scene]:
+    """Build the environment and start a cluster in it."""
     with Ground(folder, NODES) as ground:
-        cluster = ClusterProcesses(
+        data = {number: ground.data(number) for number in NODES}
+        environments = {n: each.environment for n, each in ground.controls.items()}
+        security, cluster = None, None
+        if secure:
+            security = ClusterSecurity(folder, ground.place, NODES)
+            cluster = SecuredProcesses(
+                folder, security, settings=settings, data=data, environments=environments
+            )
+        else:
+            ground.missing[SECURITY] = "the storm runs without --secure"
+        with cluster or ClusterProcesses(
             folder,
             brokers=len(NODES),
             settings=settings,
             place=ground.place,
-            data={number: ground.data(number) for number in NODES},
-            environments={n: each.environment for n, each in ground.controls.items()},
-        )
-        with cluster:
-            yield Scene(cluster, ground, Random(seed))
+            data=data,
+            environments=environments,
+        ) as started:
+            yield Scene(started, ground, Random(seed), security=security)
 
 
-def storm(
+def storm(  # noqa: PLR0913 - the options of the command line
     folder: Path,
     *,
     faults: int,
@@ -204,20 +241,24 @@ def storm(
     crowd: Crowd,
     records: int = 0,
     only: Sequence[str] = (),
+    secure: bool = False,
     tell: Callable[[str], object] = print,
     ending: threading.Event | None = None,
 ) -> dict[str, Any]:
-    """Run a whole storm in a folder, or until it is to end; return the report."""
+    """Run a whole storm in a folder, or until it is stopped; return the report."""
     settings: dict[str, object] = {
         "storage.verify_on_start": "true",
         "storage.scrub_interval": SCRUB_INTERVAL,
     }
-    with fresh_scene(folder, seed, settings) as scene:
-        classes = [*FAULTS, ROLLING, PAIR]
+    with fresh_scene(folder, seed, settings, secure=secure) as scene:
+        classes = [*CLASSES, ROLLING, PAIR]
         missing = scene.ground.missing
-        allowed = [n for n in classes if n not in FAULTS or FAULTS[n]().needs not in missing]
+        allowed = [n for n in classes if n not in CLASSES or CLASSES[n]().needs not in missing]
         allowed = [name for name in allowed if not only or name in only]
-        with Workload(scene.cluster.bootstrap, folder / "ledgers", crowd) as load:
+        bootstrap = scene.cluster.bootstrap
+        if scene.security is not None:
+            bootstrap = scene.security.bootstrap
+        with Workload(bootstrap, folder / "ledgers", crowd, scene.security) as load:
             scene.cluster.wait_healthy((LOAD, LEDGER))
             load.wait_for(PROGRESS)
             blowing = Storm(scene, load, tell, ending or threading.Event())
@@ -237,6 +278,8 @@ def _report(
     load.finish()
     verdict = load.verdict()
     problems = scene.problems + verdict.problems
+    told = [*load.errors(), *load.retried()]
+    problems += [each for each in told if is_refusal(each)]
     ends = load.high_watermarks()
     codes = scene.cluster.stop()
     problems += [f"node {n} ended with {code}" for n, code in codes.items() if code]
@@ -252,15 +295,22 @@ def _report(
         "missing": missing,
         **asdict(verdict),
         "problems": problems,
-        "unseen": (cluster_check.__doc__ or "").partition("What they cannot see: ")[2].strip(),
+        "unseen": unseen(),
         "events": blowing.events,
     }
 
 
+def unseen() -> str:
+    """Return what the checks cannot detect, as their documentation says."""
+    return (cluster_check.__doc__ or "").partition("The checks cannot detect: ")[2].strip()
+
+
 def _let_damage_be_found(scene: Scene) -> None:
-    """Wait until every node has read all that it stores, and has mended what it found."""
+    """Wait until every node has read all of its data, and has repaired the damage that it found."""
     nodes = scene.cluster.nodes.values()
-    wanted = {node: len(node.log_lines(SCRUBBED)) + 2 for node in nodes}  # one may be under way
+    wanted = {
+        node: len(node.log_lines(SCRUBBED)) + 2 for node in nodes
+    }  # a scrub may be in progress
     try:
         for node, count in wanted.items():
             node.wait_for_log(SCRUBBED, count, SCRUBBED_S)
@@ -270,13 +320,16 @@ def _let_damage_be_found(scene: Scene) -> None:
 
 
 def main() -> int:
-    """Read the command line, blow, and write the report."""
+    """Read the command line, run the storm, and write the report."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--faults", type=int, default=1, help="so many of each class")
+    parser.add_argument("--faults", type=int, default=1, help="faults of each class")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--records", type=int, default=0, help="at least so many acknowledged")
-    parser.add_argument("--rate", type=int, default=2000, help="records a second of a producer")
+    parser.add_argument(
+        "--records", type=int, default=0, help="the minimum of acknowledged records"
+    )
+    parser.add_argument("--rate", type=int, default=2000, help="records per second and producer")
     parser.add_argument("--producers", type=int, default=2)
+    parser.add_argument("--secure", action="store_true", help="with TLS, SASL and ACLs")
     parser.add_argument("--only", default="", help="classes, separated by commas")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--report", type=Path)
@@ -294,6 +347,7 @@ def main() -> int:
             crowd=crowd,
             records=options.records,
             only=only,
+            secure=options.secure,
             tell=_say,
             ending=ending,
         )

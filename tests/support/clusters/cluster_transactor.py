@@ -3,9 +3,9 @@
     python -m tests.support.clusters.cluster_transactor --bootstrap ... --topic ... --partitions 3 \
         --number 101 --ledger FILE
 
-Its diary says of each transaction which numbers it has before the first is sent, and how it ended
-once that is known. Where the cluster fences it or will not have it go on, it begins again as a new
-producer under its old name, which ends what was open; how that transaction ended it never hears.
+Its diary has the numbers of each transaction before the first one is sent, and the outcome once it
+is known. If the cluster fences the producer or refuses to continue, a new producer with the same
+transactional id replaces it, which ends the open transaction. Its outcome stays unknown.
 """
 
 import argparse
@@ -18,7 +18,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
+from tests.support.clusters.cluster_client import (
+    client_parser,
+    connection_of,
+    run_until_sigterm,
+)
 from tests.support.clusters.cluster_ledger import Diary, Fate, Stamp, stamped
 from tests.support.clusters.cluster_producer import CLIENT
 
@@ -38,7 +42,7 @@ PRODUCER: dict[str, object] = {
 
 
 class Transactor:
-    """One transactional id, transaction after transaction."""
+    """Runs transactions with one transactional id."""
 
     def __init__(self, options: argparse.Namespace, diary: Diary) -> None:
         self._options = options
@@ -49,7 +53,7 @@ class Transactor:
         self.ending = threading.Event()
 
     def run(self) -> None:
-        """Work until told to end, with as many producers as it takes."""
+        """Work until stopped, with as many producers as necessary."""
         while not self.ending.is_set():
             producer = self._begin_life()
             try:
@@ -61,7 +65,7 @@ class Transactor:
 
     def _begin_life(self) -> Any:
         own = {
-            "bootstrap.servers": self._options.bootstrap,
+            **connection_of(self._options),
             "transactional.id": f"transactor-{self._options.number}",
         }
         while True:
@@ -106,11 +110,11 @@ class Transactor:
             )
             producer.poll(0)
         if fate is Fate.ABORT and self._rng.random() < 0.5:
-            producer.flush(CALL_S)  # the other half is aborted while records are on their way
+            producer.flush(CALL_S)  # the other half is aborted while records are in flight
 
 
 def _again(call: Callable[[], object], ending: threading.Event | None = None) -> None:
-    """Make a call until it does not ask to be made again."""
+    """Repeat a call while its error is retriable."""
     while True:
         try:
             call()
@@ -131,9 +135,7 @@ def main() -> int:
     options = parser.parse_args()
     diary = Diary(options.ledger)
     transactor = Transactor(options, diary)
-    end_on_sigterm(transactor.ending)
-    transactor.run()
-    diary.close()
+    run_until_sigterm(transactor, diary)
     return 0
 
 

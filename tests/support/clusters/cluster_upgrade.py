@@ -2,9 +2,9 @@
 
     python -m tests.support.clusters.cluster_upgrade --report build/upgrade.json
 
-Clients write down what they were promised (`cluster_workload`). In the end nothing may be lost or
-doubled, and no client may have seen an error that a retry does not make good. Then the level is
-finalized, and a broker of the old release must not come back.
+Clients record what was acknowledged (`cluster_workload`). In the end no record may be lost or
+doubled, and no client may have got an error that is not retriable. Then the feature level is
+finalized, and a broker of the old release must not be able to rejoin.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from tests.support.clusters.cluster_releases import (
 from tests.support.clusters.cluster_workload import LEDGER, LOAD, Crowd, Workload
 
 SETTINGS: dict[str, object] = {"cluster.snapshot_after_records": 40}
-"""Few, so that each release starts from snapshots that the other one wrote."""
+"""A small number, so that each release starts from snapshots that the other one wrote."""
 CROWD = Crowd(producers=2, rate=400, transactors=1, members=2)
 BETWEEN = 1500
 """How many records are acknowledged between two steps."""
@@ -39,7 +39,7 @@ RELEASES = ROOT / "build" / "releases"
 
 
 class Upgrade:
-    """One cluster, and what happened to it."""
+    """One cluster, and the results of its upgrade."""
 
     def __init__(self, folder: Path, old: Path) -> None:
         self._old = old
@@ -48,7 +48,7 @@ class Upgrade:
         self.steps: list[dict[str, object]] = []
 
     def run(self) -> dict[str, object]:
-        """Start three brokers of the old release, and the clients; return what was found."""
+        """Start three brokers of the old release, and the clients; return the problems."""
         for node in self.cluster.nodes.values():
             run_release(node, self._old)
         with self.cluster, self.load:
@@ -104,14 +104,16 @@ class Upgrade:
         self.load.wait_for(BETWEEN)
 
     def _expect_not_ready(self, number: int) -> None:
-        """The level cannot be finalized while a broker is old; the command names it."""
+        """Check that the level cannot be finalized with an old broker, and that the command names
+        it.
+        """
         done = self._run("upgrade", "--yes")
         assert done.returncode == 1, done
         assert f"broker {number}: level 1" in done.stderr, done.stderr
         assert self.level() == 1
 
     def _expect_refused(self, node: ClusterNode) -> None:
-        """A broker of the old release is not let in again; with today's it comes back."""
+        """Check that a broker of the old release cannot rejoin, and that the current one can."""
         assert node.terminate() == 0
         run_release(node, self._old)
         before = len(node.log_text())
@@ -148,7 +150,9 @@ class Upgrade:
         )
 
     def longest_pause_ms(self) -> dict[str, int]:
-        """Return for how long no producer, and one partition, heard an acknowledgement."""
+        """Return the longest time without an acknowledgement: for all producers, and for one
+        partition.
+        """
         everything: list[int] = []
         partitions: dict[int, list[int]] = {}
         for producer in self.load.producers:
@@ -165,7 +169,7 @@ def _longest_gap(times_us: list[int]) -> int:
 
 
 def upgrade(folder: Path, releases: Path = RELEASES) -> dict[str, object]:
-    """Go through it all; return what was found."""
+    """Run all steps; return the problems."""
     return Upgrade(folder, install_release(FIRST_RELEASE, releases)).run()
 
 

@@ -1,11 +1,11 @@
-"""Checks a log against what producers were acknowledged.
+"""Checks a log against the acknowledgements of producers.
 
-A record is known by who sent it and its number, counted by each producer in each partition from
-0 on. The rules:
+A record is identified by its producer and its number, which each producer counts from 0 in each
+partition. The rules:
 
-    lost          an acknowledged record is not there, or not at the offset it was promised
+    lost          an acknowledged record is missing, or not at its acknowledged offset
     doubled       a record is there twice, acknowledged or not: producers are idempotent
-    out of order  records of one producer stand in another order than they were sent in
+    out of order  records of one producer are in another order than they were sent in
 """
 
 import threading
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.protocol.records import records
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.storage.walk import walk
 
 SHOWN_MAX = 5
 
 
 class Stored(NamedTuple):
-    """A record as it was found."""
+    """A record in the log."""
 
     offset: int
     producer: str
@@ -30,7 +30,7 @@ class Stored(NamedTuple):
 
 
 class Ledger:
-    """Acknowledgements as they come in, from any thread."""
+    """Collects acknowledgements from any thread."""
 
     def __init__(self) -> None:
         self._promised: dict[int, dict[tuple[str, int], int]] = defaultdict(dict)
@@ -38,13 +38,13 @@ class Ledger:
         self.count = 0
 
     def acknowledge(self, partition: int, producer: str, number: int, offset: int) -> None:
-        """Note that a producer was told that its record is safe."""
+        """Add an acknowledgement."""
         with self._lock:
             self._promised[partition][producer, number] = offset
             self.count += 1
 
     def violations(self, found: Mapping[int, Iterable[Stored]]) -> list[str]:
-        """Return everything that is wrong with what was found, partition by partition."""
+        """Return all problems of the log, partition by partition."""
         problems: list[str] = []
         for partition in sorted({*self._promised, *found}):
             content = list(found.get(partition, ()))
@@ -76,13 +76,13 @@ def value_of(producer: str, number: int, size: int = 0) -> bytes:
 
 
 def parse_value(offset: int, value: bytes | None) -> Stored:
-    """Read what `value_of` wrote."""
+    """Decode a value of `value_of`."""
     producer, number, _ = (value or b"").split(b" ", 2)
     return Stored(offset, producer.decode(), int(number))
 
 
 def stored_on_disk(data: Path, topic: str) -> dict[int, list[Stored]]:
-    """Read a topic's segment files without a broker, checking every checksum on the way."""
+    """Read a topic's segment files without a broker, and verify every checksum."""
     disk = OsDisk()
     found: dict[int, list[Stored]] = {}
     for folder in sorted(path for path in (data / "topics" / topic).iterdir() if path.is_dir()):

@@ -4,21 +4,21 @@ from dataclasses import dataclass, field
 
 from barnabas.protocol.markers import ABORT
 from barnabas.protocol.records import Record
-from barnabas.storage.compaction import CleaningPlan
+from barnabas.storage.compacting.compaction import CleaningPlan
 
 WINDOW = 5
 
 
 @dataclass(frozen=True, eq=False)
 class ModelBatch:
-    """A batch as it was appended, with its records at their offsets."""
+    """An appended batch, with its records at their offsets."""
 
     records: list[Record]
     epoch: int
     producer: tuple[int, int, int]
     transactional: bool = False
     marker: int | None = None
-    """How the batch ends a transaction, if it is a marker."""
+    """The outcome of the transaction, if the batch is a marker."""
 
     @property
     def base(self) -> int:
@@ -27,24 +27,24 @@ class ModelBatch:
 
     @property
     def end(self) -> int:
-        """The offset after the last."""
+        """The next offset after the batch."""
         return self.records[-1].offset + 1
 
 
 @dataclass
 class ModelProducer:
-    """What must be known of a producer."""
+    """The state of a producer."""
 
     epoch: int
     sent: list[ModelBatch] = field(default_factory=list)
     """The batches of the last epoch that a retry may repeat."""
     first_offset: int | None = None
-    """Of the open transaction."""
+    """The state of the open transaction."""
 
 
 @dataclass
 class LogModel:
-    """The dumb twin."""
+    """The reference model."""
 
     batches: list[ModelBatch] = field(default_factory=list)
     start: int = 0
@@ -52,16 +52,16 @@ class LogModel:
     gone: set[int] = field(default_factory=set)
     """Offsets of records that compaction removed."""
     horizons: dict[int, int] = field(default_factory=dict)
-    """Until when a batch keeps its tombstones, by its base offset."""
+    """By base offset, until when a batch keeps its tombstones."""
 
     def append(self, batch: ModelBatch) -> None:
-        """Take in a batch."""
+        """Append a batch."""
         assert batch.base == self.end
         self.batches.append(batch)
         self.end = batch.end
 
     def live(self) -> list[Record]:
-        """Return every record that can be read, markers apart."""
+        """Return every record that can be read, without markers."""
         return [
             record
             for batch in self.batches
@@ -71,7 +71,7 @@ class LogModel:
         ]
 
     def outcomes(self, high_watermark: int) -> dict[int, int | None]:
-        """Return how each batch's transaction ended, None where that is not known, by offset.
+        """Return the outcome of each batch's transaction by offset, or None if it is not known.
 
         Only markers below the high watermark count. Batches outside of transactions are left out.
         """
@@ -87,19 +87,19 @@ class LogModel:
         return found
 
     def undecided(self, high_watermark: int) -> list[int]:
-        """Return the offsets of batches of which it is not known how they end, ascending."""
+        """Return the offsets of batches of open transactions, ascending."""
         outcomes = self.outcomes(high_watermark)
         return sorted(base for base, outcome in outcomes.items() if outcome is None)
 
     def committed(self, high_watermark: int, upper: int) -> list[Record]:
-        """Return what a consumer of committed records is shown below an offset."""
+        """Return the records that a read_committed consumer gets below an offset."""
         outcomes = self.outcomes(high_watermark)
         aborted = [b for b in self.batches if outcomes.get(b.base) == ABORT]
         hidden = {record.offset for batch in aborted for record in batch.records}
         return [r for r in self.live() if r.offset not in hidden and r.offset < upper]
 
     def producer(self, producer_id: int) -> ModelProducer | None:
-        """Return what the batches say of a producer."""
+        """Return the state of a producer according to the batches."""
         known: ModelProducer | None = None
         for batch in self.batches:
             if batch.producer[0] != producer_id:
@@ -117,14 +117,14 @@ class LogModel:
         return known
 
     def cut(self, end: int) -> None:
-        """Forget batches that end after an offset."""
+        """Remove batches that end after an offset."""
         self.batches = [batch for batch in self.batches if batch.end <= end]
         self.gone = {offset for offset in self.gone if offset < end}
         self.horizons = {base: until for base, until in self.horizons.items() if base < end}
         self.end = max(end, self.start)
 
     def boundaries(self) -> set[int]:
-        """Return where the log may end."""
+        """Return the offsets to which the log may be truncated."""
         return {0, self.start, *(batch.end for batch in self.batches)}
 
     def sent(self, producer_id: int) -> list[ModelBatch]:
@@ -133,9 +133,9 @@ class LogModel:
         return [] if known is None else known.sent
 
     def compact(self, plan: CleaningPlan, clean_upto: int, high_watermark: int) -> None:
-        """Remove what was aborted or is overtaken, and tombstones that were kept long enough.
+        """Remove aborted and superseded records, and tombstones that were kept long enough.
 
-        Records from `clean_upto` on are left alone, even in the middle of a batch.
+        Records from `clean_upto` on stay, even in the middle of a batch.
         """
         first = min(plan.bases)
         outcomes = self.outcomes(high_watermark)

@@ -1,6 +1,6 @@
 """Mounts small file systems and file systems that lose power; needs Linux and root.
 
-Where they cannot be made, `CannotMountError` says why, for a test to be skipped with that reason.
+If that is not possible, `CannotMountError` has the reason, with which tests are skipped.
 """
 
 import contextlib
@@ -15,16 +15,16 @@ from pathlib import Path
 EXT4_IOC_SHUTDOWN = 0x8004587D
 """_IOR('X', 125, __u32), the same for ext4 and XFS."""
 WITHOUT_FLUSH = 2
-"""What is not on the device is gone: the journal, too, is not written out."""
+"""Lose everything that is not on the device; the journal is not written either."""
 
 
 class CannotMountError(Exception):
-    """This machine does not let us mount."""
+    """This machine does not allow mounts."""
 
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size_bytes: int, options: str = "rw") -> Iterator[Path]:
-    """Mount a file system in memory that is full after so many bytes."""
+    """Mount a file system in memory with the given size."""
     _needs("mount", "umount")
     folder.mkdir(parents=True, exist_ok=True)
     _run("mount", "-t", "tmpfs", "-o", f"{options},size={size_bytes}", "tmpfs", str(folder))
@@ -35,7 +35,7 @@ def small_disk(folder: Path, size_bytes: int, options: str = "rw") -> Iterator[P
 
 
 class PowerCutDisk:
-    """An ext4 file system on a file, whose power can be cut."""
+    """An ext4 file system in a file that can lose power."""
 
     def __init__(self, image: Path, folder: Path, size_bytes: int = 64 << 20) -> None:
         _needs("mkfs.ext4", "mount", "umount")
@@ -48,26 +48,26 @@ class PowerCutDisk:
         self.mount()
 
     def mount(self) -> None:
-        """Bring it up, which replays its journal."""
+        """Mount it, which replays its journal."""
         _run("mount", "-o", "loop", str(self._image), str(self.folder))
 
     def cut_power(self) -> None:
-        """From now on nothing reaches the device, and what did not is lost."""
+        """Stop all writes to the device from now on; data that is not on it is lost."""
         descriptor = os.open(self.folder, os.O_RDONLY)
         try:
             how = ctypes.c_uint32(WITHOUT_FLUSH)
             libc = ctypes.CDLL(None, use_errno=True)
             if libc.ioctl(descriptor, ctypes.c_ulong(EXT4_IOC_SHUTDOWN), ctypes.byref(how)):
-                raise CannotMountError(f"no power cut: {os.strerror(ctypes.get_errno())}")
+                raise CannotMountError(f"cannot cut the power: {os.strerror(ctypes.get_errno())}")
         finally:
             os.close(descriptor)
 
     def unmount(self) -> None:
-        """Take it down, as it is."""
+        """Unmount it without further writes."""
         _run("umount", str(self.folder))
 
     def close(self) -> None:
-        """Leave nothing mounted."""
+        """Unmount everything."""
         with contextlib.suppress(CannotMountError):
             _run("umount", "-l", str(self.folder))
 
@@ -77,7 +77,7 @@ def _needs(*commands: str) -> None:
         raise CannotMountError("only root on Linux can mount")
     missing = [command for command in commands if shutil.which(command) is None]
     if missing:
-        raise CannotMountError(f"there is no {missing[0]} here")
+        raise CannotMountError(f"{missing[0]} is not installed")
 
 
 def _run(*command: str) -> None:

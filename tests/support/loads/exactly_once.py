@@ -1,23 +1,23 @@
 """The rules of exactly-once processing, as pure functions over the records that were read.
 
 Two kinds of work are checked. A loop makes one output record of each input record, in the same
-partition, and `violations` holds what was read against what was sent:
+partition, and `violations` compares what was read with what was sent:
 
     lost          a record is missing
     doubled       a record is there twice
-    out of order  a record stands behind one that was sent after it
-    aborted       a record of a transaction that was aborted was shown
-    unknown       a record that nobody can have made
-    went back     a reader was given an offset that is not behind the one before it
+    out of order  a record comes after one that was sent later
+    aborted       a reader got a record of an aborted transaction
+    unknown       a record that no client has made
+    went back     a reader got an offset that is not larger than the one before it
 
-A count in windows writes each new count, so that the updates of a window are 1, 2, 3 and so on to
-the number of its records. `count_violations` finds where they are not:
+A windowed count writes each new count, so that the updates of a window are 1, 2, 3 and so on up to
+the number of its records. `count_violations` finds deviations:
 
     lost          the last update is less than the number of records, or there is none
     too many      the last update is more than that
-    gap           an update counts more than one record: some other was lost
-    repeated      an update does not count on: it was given twice, or taken back
-    unknown       a window in which no record fell
+    gap           an update counts more than one record: another update was lost
+    repeated      an update is not larger than the one before it
+    unknown       a window without records
 """
 
 from collections import Counter, defaultdict
@@ -26,12 +26,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 ABORTED = b"aborted "
-"""What stands before every value that is written only to be aborted."""
+"""The prefix of values that are written only to be aborted."""
 SHOWN_MAX = 5
 
 
 class Seen(NamedTuple):
-    """A record as a reader was given it."""
+    """A record that a reader got."""
 
     offset: int
     key: bytes
@@ -40,19 +40,19 @@ class Seen(NamedTuple):
 
 
 def transformed(value: bytes) -> bytes:
-    """Return what a loop makes of an input record."""
+    """Return the output that a loop makes of an input record."""
     return b"done " + value
 
 
 def violations(
     expected: Mapping[int, Sequence[bytes]], found: Mapping[int, Sequence[Seen]]
 ) -> list[str]:
-    """Return everything that is wrong with an output, partition by partition."""
+    """Return all problems of an output, partition by partition."""
     problems: list[str] = []
     for partition in sorted({*expected, *found}):
         content = found.get(partition, ())
         wrong = _order_problems(expected.get(partition, ()), content)
-        problems += [f"partition {partition}: {line}" for line in _told(wrong)]
+        problems += [f"partition {partition}: {line}" for line in _described(wrong)]
     return problems + went_back(found)
 
 
@@ -77,7 +77,7 @@ def _order_problems(expected: Sequence[bytes], found: Iterable[Seen]) -> dict[st
 
 
 def went_back(found: Mapping[int, Sequence[Seen]]) -> list[str]:
-    """Return where a reader was given offsets that do not grow."""
+    """Return where a reader got offsets that do not increase."""
     problems = []
     for partition, content in sorted(found.items()):
         for before, after in pairwise(content):
@@ -98,7 +98,7 @@ def window_counts(records: Iterable[Seen], window_ms: int) -> Counter[bytes]:
 def count_violations(
     expected: Mapping[bytes, int], found: Mapping[int, Sequence[Seen]]
 ) -> list[str]:
-    """Return everything that is wrong with the updates of windows, in the order they were read."""
+    """Return all problems of the updates of windows, in the order they were read."""
     problems: dict[str, list[bytes]] = defaultdict(list)
     last: dict[bytes, int] = dict.fromkeys(expected, 0)
     for content in found.values():
@@ -110,7 +110,7 @@ def count_violations(
         if last[label] != count:
             kind = "lost" if last[label] < count else "too many"
             problems[kind].append(b"%s: %d of %d" % (label, last[label], count))
-    return [*_told(problems), *went_back(found)]
+    return [*_described(problems), *went_back(found)]
 
 
 def _update_problem(last: int | None, count: int) -> str:
@@ -121,7 +121,7 @@ def _update_problem(last: int | None, count: int) -> str:
     return "gap" if count > last + 1 else ""
 
 
-def _told(problems: Mapping[str, list[bytes]]) -> Iterator[str]:
+def _described(problems: Mapping[str, list[bytes]]) -> Iterator[str]:
     for name, which in problems.items():
         if which:
             shown = [value.decode(errors="replace") for value in which[:SHOWN_MAX]]

@@ -25,9 +25,9 @@ CONSUMER = {
 
 
 class Feed:
-    """Numbered records for every partition, at a pace, from `start` to `finish`.
+    """Sends numbered records to every partition at a given rate, from `start` to `finish`.
 
-    The producer is idempotent, so that the input itself holds each number once and in order.
+    The producer is idempotent, so that the input has each number once and in order.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, *, rate_per_s: int) -> None:
@@ -41,7 +41,7 @@ class Feed:
         self._thread = threading.Thread(target=self._produce, daemon=True)
 
     def sent(self) -> dict[int, list[bytes]]:
-        """Return what each partition of the input must hold, in order."""
+        """Return the values that each partition of the input must have, in order."""
         numbers = [b"%d" % number for number in range(self._rounds)]
         return dict.fromkeys(range(self._partitions), numbers)
 
@@ -51,10 +51,10 @@ class Feed:
         return self._rounds * self._partitions
 
     def finish(self) -> None:
-        """Send no more, and wait until everything that was sent is acknowledged."""
+        """Stop sending, and wait until all sent records are acknowledged."""
         self._ending.set()
         self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive(), "the feed is stuck"
+        assert not self._thread.is_alive(), "the input producer does not finish"
         assert self.failures == []
 
     def __enter__(self) -> "Feed":
@@ -92,10 +92,10 @@ class Feed:
 
 
 class CommittedReader:
-    """A read_committed consumer that reads on, whatever happens, and remembers everything.
+    """A read_committed consumer that reads until stopped, and keeps everything it read.
 
-    It belongs to no group, and it may not start again at another offset: where a broker forgets
-    what it had shown, the reader fails.
+    It belongs to no group, and must not reset its offset: if a broker loses records that it had
+    delivered, the reader fails.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
@@ -108,19 +108,19 @@ class CommittedReader:
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def wait_for(self, more: int) -> None:
-        """Return once so many more records were read."""
+        """Return once the given number of further records was read."""
         goal = self.count + more
         eventually(lambda: self.count >= goal or self.failures, PATIENCE_S)
         assert self.failures == []
 
     def wait_for_all(self, count: int) -> None:
-        """Return once that many were read in all, or when no more come: the rules say which."""
+        """Return once this many records were read in total, or no more arrive: the rules decide."""
         for _ in range(int(PATIENCE_S)):
             if self.count >= count or self.failures or self._ending.wait(1):
                 return
 
     def wait_for_each(self, more: int = 1) -> None:
-        """Return once every partition has so many more records."""
+        """Return once every partition has the given number of further records."""
         goals = {partition: len(content) + more for partition, content in self.seen.items()}
         eventually(lambda: all(len(self.seen[p]) >= goals[p] for p in goals), PATIENCE_S)
 
@@ -150,7 +150,7 @@ class CommittedReader:
 def read_all(
     bootstrap: str, topic: str, partitions: int, isolation: str = "read_committed"
 ) -> dict[int, list[Seen]]:
-    """Read a topic from its beginning to where it ends now for such a reader."""
+    """Read a topic from its beginning to its current end for read_committed consumers."""
     consumer = _open(bootstrap, isolation, {"enable.partition.eof": True})
     found: dict[int, list[Seen]] = {partition: [] for partition in range(partitions)}
     unread = set(found)
@@ -173,7 +173,7 @@ def read_all(
 
 
 def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:
-    """Return where a group stands, once no transaction is open on its offsets."""
+    """Return a group's committed offsets, once no transaction on them is open."""
     consumer = _open(bootstrap, "read_committed", {"group.id": group})
     try:
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -183,7 +183,7 @@ def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -
 
 
 def count_aborted(found: Mapping[int, list[Seen]]) -> int:
-    """Return how many records there are that were written only to be aborted."""
+    """Return how many records were written only to be aborted."""
     kinds = Counter(seen.value.startswith(ABORTED) for each in found.values() for seen in each)
     return kinds[True]
 

@@ -1,8 +1,8 @@
 """The processes of an exactly-once test: clients and a broker that can be killed.
 
-The broker is ours, on a folder of its own, or several are (BARNABAS_BROKERS), killed in turn. Where
-CHAOS_BOOTSTRAP names another one, that is used instead, so that the same tests say what Apache
-Kafka does; it is killed only where CHAOS_RESTART is a command that kills it and starts it again.
+The test starts one Barnabas broker on its own folder, or several (BARNABAS_BROKERS) that it kills
+in turn. If CHAOS_BOOTSTRAP is set, the test uses that broker instead, to compare with Apache Kafka.
+It kills that broker only if CHAOS_RESTART is set to a command that kills and restarts it.
 """
 
 import os
@@ -33,18 +33,18 @@ IMPATIENT = {"cluster.broker_session_timeout": "3s"}
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the tests need of a broker."""
+    """The broker interface that the tests use."""
 
     bootstrap: str
     restart: Callable[[], object] | None
-    """Kills it and starts it again; None where that is not ours to do."""
+    """Kills the broker and starts it again; None if the test may not do that."""
     several: bool = False
-    """Whether there are others that take over: then librdkafka may wait for ever (see `worker`)."""
+    """Whether other brokers take over: then librdkafka may wait forever (see `worker`)."""
 
 
 @contextmanager
 def any_cluster(data: Path, environment: Mapping[str, str] = os.environ) -> Iterator[Cluster]:
-    """Start our broker, or find the one that the environment names."""
+    """Start a Barnabas broker, or use the one in the environment."""
     if bootstrap := environment.get("CHAOS_BOOTSTRAP"):
         command = environment.get("CHAOS_RESTART")
         yield Cluster(bootstrap, (lambda: _run(command)) if command else None)
@@ -59,7 +59,7 @@ def any_cluster(data: Path, environment: Mapping[str, str] = os.environ) -> Iter
 
 
 def _fail_over(members: ClusterProcesses, number: int) -> None:
-    """Kill one broker of a cluster, start it again once others lead in its place; be whole then."""
+    """Kill one broker of a cluster and restart it once others lead; wait until all are in sync."""
     node = members.nodes[number]
     node.kill()
     members.wait_replaced(number)
@@ -72,7 +72,7 @@ def _run(command: str) -> None:
 
 
 class Client:
-    """A client in a process of its own, life after life."""
+    """A client in a separate process, which can be restarted."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Client:
         command: Callable[[int], Sequence[str]],
         last_signal: signal.Signals = signal.SIGKILL,
     ) -> None:
-        """Take the command of each life, counted from 0, and what ends it where a test fails."""
+        """Take the command of each life, counted from 0, and the cleanup for a failed test."""
         self.name = name
         self._last_signal = last_signal
         self.lives = 0
@@ -95,7 +95,7 @@ class Client:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> "Client":
@@ -115,27 +115,27 @@ class Client:
         return self
 
     def wait_for(self, line: str, more: int = 1) -> None:
-        """Return as soon as a line was written so many more times."""
+        """Return once a line was written the given number of further times."""
         with self._heard:
             goal = self.said[line] + more
             came = self._heard.wait_for(lambda: self.said[line] >= goal, PATIENCE_S)
-        assert came, f"{self.name} does not say {line}; running: {self.running}"
+        assert came, f"{self.name} did not print {line}; running: {self.running}"
 
     def kill(self) -> None:
-        """End it with SIGKILL; it must be alive until then."""
-        assert self.running, f"{self.name} ended by itself\n{self.log_text()[-4000:]}"
+        """Kill the process with SIGKILL; it must be running."""
+        assert self.running, f"{self.name} exited by itself\n{self.log_text()[-4000:]}"
         self._end(signal.SIGKILL)
 
-    def doom(self) -> None:
-        """Let it die in the middle of what it does next (a worker's SIGUSR1)."""
+    def die_in_next_step(self) -> None:
+        """Let it die in the middle of its next step (a worker's SIGUSR1)."""
         assert self._end(signal.SIGUSR1) == -signal.SIGKILL, self.log_text()[-4000:]
 
     def terminate(self) -> int:
-        """Ask it to stop; return its exit code."""
+        """Ask the process to stop; return its exit code."""
         return self._end(signal.SIGTERM)
 
     def log_text(self) -> str:
-        """Return what it wrote to stderr in all its lives."""
+        """Return its stderr of all lives."""
         return self._log_file.read_text(errors="replace")
 
     def __enter__(self) -> "Client":
@@ -167,7 +167,7 @@ class Client:
 
 
 def worker(bootstrap: str, name: str, arguments: Mapping[str, object]) -> Client:
-    """Return a loop that reads, transforms and writes, not started yet."""
+    """Return a consume-transform-produce loop, not started yet."""
     module = "tests.support.loads.exactly_once_worker"
     given = [f"--{key}={value}" for key, value in arguments.items()]
 

@@ -2,20 +2,20 @@
 
     python -m tests.support.loads.exactly_once_worker --bootstrap ... --source ... --target ...
 
-Each transaction takes a batch of the input, writes what it makes of each record to the partition
-of the same number, adds the offsets it has read up to, and commits. Some transactions, one in
-four, mark what they write and abort; the same input is then read again from where the group
-stands, so that offsets that came with an aborted transaction and were kept would be missed.
+Each transaction takes a batch of the input, writes one output record for each input record to the
+partition with the same number, adds the input offsets, and commits. Every fourth transaction marks
+its output and aborts. The worker then reads the same input again from the committed offsets of the
+group, so that offsets of an aborted transaction would cause missing records.
 
-On stdout it says what it has just done, line by line: begun, written, offsets, then committed or
-aborted; failed where a transaction was given up, fenced where new clients had to be made, and
-"owns N" where it was given partitions. SIGTERM lets it finish its transaction and leave; SIGUSR1
-lets it die, as by SIGKILL, in the middle of the next one.
+It prints its steps on stdout, line by line: begun, written, offsets, then committed or aborted;
+failed if a transaction failed, fenced if new clients had to be created, and "owns N" when it got
+partitions. SIGTERM lets it finish its transaction and leave. SIGUSR1 lets it die, as by SIGKILL, in
+the middle of the next transaction.
 
-A call that should last seconds may never return where several brokers are, and one of them goes
-away: librdkafka 2.16 waits in `send_offsets_to_transaction` for a coordinator that it has forgotten
-(its issues 5511 and 5456). A watch then says "stuck" and starts the process again, as whoever runs
-such a loop in earnest must; the transactional id sees to it that nothing is written twice.
+If one of several brokers stops, a call that should last seconds may never return: librdkafka 2.16
+waits in `send_offsets_to_transaction` for a coordinator that it has forgotten (its issues 5511 and
+5456). A watchdog then prints "stuck" and restarts the process, as an operator of such a loop must.
+The transactional id ensures that no record is written twice.
 """
 
 import argparse
@@ -42,15 +42,15 @@ CLIENT = {
     "reconnect.backoff.max.ms": 200,
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 200,
-    # Else librdkafka 2.16 forgets its only broker while that is away, and then waits for its old
-    # self: a call of `send_offsets_to_transaction` was seen never to return.
+    # Otherwise librdkafka 2.16 forgets its only broker while the broker is down, and waits for it
+    # forever: a call of `send_offsets_to_transaction` never returned.
     "metadata.recovery.strategy": "none",
     "log_level": 2,
 }
 
 
-class Voice:
-    """Says what was just done, and dies right then where that was asked for."""
+class StepReporter:
+    """Reports each step, and dies right after it if requested."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
@@ -59,22 +59,22 @@ class Voice:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def still_here(self) -> None:
-        """Say nothing, but be heard by the watch."""
+        """Reset the watchdog without printing a line."""
         self._alive.set()
 
     def _watch(self) -> None:
         while self._alive.wait(STUCK_S):
             self._alive.clear()
-        self.say("stuck")
+        self.print_step("stuck")
         os.execv(sys.executable, sys.orig_argv)
 
-    def doom(self, number: int, frame: object) -> None:
-        """Choose the moment to die at (a signal handler)."""
+    def die_in_next_step(self, number: int, frame: object) -> None:
+        """Draw the step to die at (a signal handler)."""
         del number, frame
         self._last_word = self._rng.choice(INSIDE)
 
-    def say(self, word: str) -> None:
-        """Tell the process that started this one."""
+    def print_step(self, word: str) -> None:
+        """Print a line for the parent process."""
         sys.stdout.write(f"{word}\n")
         sys.stdout.flush()
         self.still_here()
@@ -83,12 +83,12 @@ class Voice:
 
 
 class Loop:
-    """One producer and one consumer, until told to end, or until one of them is fenced."""
+    """Uses one producer and one consumer, until stopped or until one of them is fenced."""
 
     def __init__(
-        self, options: argparse.Namespace, rng: Random, voice: Voice, ending: threading.Event
+        self, options: argparse.Namespace, rng: Random, voice: StepReporter, ending: threading.Event
     ) -> None:
-        self._say = voice.say
+        self._say = voice.print_step
         self._still_here = voice.still_here
         self._source: str = options.source
         self._target: str = options.target
@@ -99,7 +99,7 @@ class Loop:
         self._consumer: Any = Consumer(consumer_settings(options))
 
     def run(self) -> None:
-        """Work; raise KafkaException where others must take their places."""
+        """Work; raise KafkaException if new clients are needed."""
         try:
             self._until_done(self._producer.init_transactions)
             moved = self._note_move
@@ -119,7 +119,7 @@ class Loop:
         messages = self._consumer.consume(BATCH_MAX, POLL_S)
         batch = [message for message in messages if readable(message)]
         if self._moved:
-            # Some of these may belong to another member by now.
+            # Some of these partitions may belong to another member by now.
             self._rewind()
             self._say(f"owns {len(self._consumer.assignment())}")
         elif batch:
@@ -158,7 +158,7 @@ class Loop:
         self._say("offsets")
 
     def _until_done(self, call: Callable[[float], object]) -> None:
-        """Call until it is done, or fails for another reason than a broker that is away."""
+        """Repeat a call until it succeeds, or fails with a non-retriable error."""
         while True:
             self._still_here()
             try:
@@ -171,13 +171,13 @@ class Loop:
                 return
 
     def _rewind(self) -> None:
-        """Go back to where the group stands."""
+        """Go back to the committed offsets of the group."""
         for place in self._committed():
             place.offset = max(place.offset, 0)
             try:
                 self._consumer.seek(place)
             except KafkaException as problem:
-                # A partition that is not fetched yet starts where the group stands by itself.
+                # A partition that is not fetched yet starts at its committed offset by itself.
                 if problem.args[0].code() != KafkaError._STATE:
                     raise
 
@@ -196,9 +196,9 @@ class Loop:
 
 
 def readable(message: Message) -> bool:
-    """Return whether a message is a record, not news; raise where the consumer cannot go on.
+    """Return whether a message is a record and not an event; raise if the consumer cannot continue.
 
-    That happens to a static member whose broker was away for longer than its session.
+    A static member cannot continue if its broker was down for longer than its session.
     """
     error = message.error()
     if error is not None and (error.fatal() or error.code() == KafkaError._FATAL):
@@ -207,7 +207,7 @@ def readable(message: Message) -> bool:
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, object]:
-    """Return what the producer is made with."""
+    """Return the configuration of the producer."""
     return {
         **CLIENT,
         "bootstrap.servers": options.bootstrap,
@@ -218,7 +218,7 @@ def producer_settings(options: argparse.Namespace) -> dict[str, object]:
 
 
 def consumer_settings(options: argparse.Namespace) -> dict[str, object]:
-    """Return what the consumer is made with; a static member is taken back at once."""
+    """Return the configuration of the consumer; a static member rejoins without a rebalance."""
     classic = {
         "group.instance.id": options.name,
         "session.timeout.ms": options.session_timeout_ms,
@@ -239,14 +239,14 @@ def consumer_settings(options: argparse.Namespace) -> dict[str, object]:
 
 
 def report(problem: KafkaException) -> None:
-    """Write down what went wrong, for whoever looks into a failed test."""
+    """Write an error to stderr, for the analysis of a failed test."""
     error = problem.args[0]
     sys.stderr.write(f"{error.name()}: {error.str()}\n")
     sys.stderr.flush()
 
 
 def parser() -> argparse.ArgumentParser:
-    """Describe the command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(prog="exactly_once_worker")
     for name in ("bootstrap", "source", "target", "group", "name"):
         made.add_argument(f"--{name}", required=True)
@@ -263,14 +263,14 @@ def main() -> None:
     ending = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: ending.set())
     rng = Random(options.seed)
-    voice = Voice(rng)
-    signal.signal(signal.SIGUSR1, voice.doom)
+    voice = StepReporter(rng)
+    signal.signal(signal.SIGUSR1, voice.die_in_next_step)
     while not ending.is_set():
         try:
             Loop(options, rng, voice, ending).run()
         except KafkaException as problem:
             report(problem)
-            voice.say("fenced")
+            voice.print_step("fenced")
 
 
 if __name__ == "__main__":

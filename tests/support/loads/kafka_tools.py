@@ -7,7 +7,7 @@ import base64
 import fcntl
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ FETCH_TIMEOUT_S = 280.0
 
 
 class Done(NamedTuple):
-    """How a command ended, and what it printed."""
+    """The exit status and output of a command."""
 
     code: int
     output: str
@@ -30,8 +30,12 @@ class Jvm:
         self._process = process
         self._bootstrap = bootstrap
 
+    def at(self, bootstrap: str) -> "Jvm":
+        """Return the same JVM for tools that connect to another address."""
+        return Jvm(self._process, bootstrap)
+
     def run(self, name: str, *arguments: str, text: str = "") -> Done:
-        """Run a main class with a text as its input."""
+        """Run a main class with the given standard input."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         coded = base64.b64encode(text.encode()).decode()
@@ -43,10 +47,12 @@ class Jvm:
 
 
 @contextmanager
-def tools(run_tools: Path, jars: str, bootstrap: str) -> Iterator[Jvm]:
-    """Start a JVM with Kafka's jars; it ends with the block."""
+def tools(
+    run_tools: Path, jars: str, bootstrap: str, *, flags: Sequence[str] = ()
+) -> Iterator[Jvm]:
+    """Start a JVM with Kafka's jars, and perhaps further flags; it ends with the block."""
     with subprocess.Popen(
-        ["java", *JVM_FLAGS, "-cp", jars, str(run_tools)],
+        ["java", *JVM_FLAGS, *flags, "-cp", jars, str(run_tools)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -58,11 +64,11 @@ def tools(run_tools: Path, jars: str, bootstrap: str) -> Iterator[Jvm]:
 
 
 class MissingToolError(Exception):
-    """Java, Maven or what they should fetch is not there; the text says what."""
+    """Java, Maven or a download is missing; the message says which."""
 
 
 def fetch_jars(pom: Path, folder: Path) -> str:
-    """Fetch Apache Kafka's jars once; return the class path."""
+    """Download Apache Kafka's jars once; return the class path."""
     for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:
             raise MissingToolError(f"{program} is not installed")
@@ -74,7 +80,7 @@ def fetch_jars(pom: Path, folder: Path) -> str:
 
 
 def compiled(source: Path, jars: str, folder: Path) -> list[str]:
-    """Compile a program of one file, where it changed; return the command that runs it."""
+    """Compile a single-file program if it changed; return the command that runs it."""
     made = folder / f"{source.stem}.class"
     with _alone(folder):
         if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
@@ -84,7 +90,7 @@ def compiled(source: Path, jars: str, folder: Path) -> list[str]:
 
 
 def java_outcomes(jars: str, program: Path, bootstrap: str) -> dict[str, str]:
-    """Run all dialogues of a Java program; return, of each, "pass" or what went wrong."""
+    """Run all dialogues of a Java program; return "pass" or the error of each."""
     done = subprocess.run(
         ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(program), bootstrap],
         capture_output=True,
@@ -99,7 +105,7 @@ def java_outcomes(jars: str, program: Path, bootstrap: str) -> dict[str, str]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let no other test process fill the same folder meanwhile."""
+    """Lock a folder, so that no other test process fills it at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

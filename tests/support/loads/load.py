@@ -27,7 +27,7 @@ PRODUCER = {
 
 
 class Load:
-    """Producers on threads of their own, from `start` to `finish`."""
+    """Runs producers on separate threads, from `start` to `finish`."""
 
     def __init__(
         self,
@@ -58,22 +58,22 @@ class Load:
         ]
 
     def start(self) -> "Load":
-        """Begin to produce."""
+        """Start producing."""
         for thread in self._threads:
             thread.start()
         return self
 
     def wait_for(self, count: int) -> None:
-        """Return once so many more records were acknowledged."""
+        """Return once the given number of further records was acknowledged."""
         goal = self.ledger.count + count
         eventually(lambda: self.ledger.count >= goal or self.failures, 60)
 
     def finish(self) -> None:
-        """Send no more, and wait until everything that was sent is acknowledged."""
+        """Stop sending, and wait until all sent records are acknowledged."""
         self._ending.set()
         for thread in self._threads:
             thread.join(120)
-            assert not thread.is_alive(), "a producer is stuck"
+            assert not thread.is_alive(), "a producer does not finish"
 
     def __enter__(self) -> "Load":
         return self.start()
@@ -116,7 +116,7 @@ class Load:
 def produce_one(
     bootstrap: str, topic: str, value: bytes, partition: int = 0, timeout_ms: int = 20_000
 ) -> int:
-    """Produce one record, retried until the timeout; return its offset, or raise."""
+    """Produce one record and retry until the timeout; return its offset, or raise."""
     outcome: list[KafkaError | int] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -127,7 +127,7 @@ def produce_one(
     )
     producer.produce(topic, value, partition=partition, on_delivery=delivered)
     producer.flush(timeout_ms / 1000 + 5)
-    assert outcome, "neither delivered nor refused"
+    assert outcome, "the record was neither delivered nor refused"
     if isinstance(outcome[0], KafkaError):
         raise KafkaException(outcome[0])
     return outcome[0]
@@ -136,14 +136,14 @@ def produce_one(
 def create_topic(
     bootstrap: str, topic: str, partitions: int, config: Mapping[str, str] | None = None
 ) -> None:
-    """Make a topic with as many copies as is the default, and return once it is there."""
+    """Create a topic with the default replication factor, and return once it exists."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     made = admin.create_topics([NewTopic(topic, partitions, config=dict(config or {}))])
     made[topic].result(30)
 
 
 def consume_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[Stored]]:
-    """Read a topic from its beginning to where it ends now."""
+    """Read a topic from its beginning to its current end."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -162,7 +162,7 @@ def consume_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[S
         found: dict[int, list[Stored]] = {partition: [] for partition in ends}
         deadline = time.monotonic() + PATIENCE_S
         while any(ends[p] > (found[p][-1].offset + 1 if found[p] else 0) for p in ends):
-            assert time.monotonic() < deadline, f"no more comes; the ends are {ends}"
+            assert time.monotonic() < deadline, f"no more records arrive; the ends are {ends}"
             for message in consumer.consume(1000, 0.1):
                 assert message.error() is None, message.error()
                 found[message.partition()].append(parse_value(message.offset(), message.value()))

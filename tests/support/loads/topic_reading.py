@@ -10,7 +10,7 @@ PATIENCE_S = 30.0
 
 
 class Seen(NamedTuple):
-    """A record, with its place."""
+    """A record with its partition and offset."""
 
     partition: int
     key: bytes | None
@@ -29,7 +29,7 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: str) 
 
 
 def committed_records(bootstrap: str, topic: str) -> list[Seen]:
-    """Return all committed records, each partition from its start to its end as of now."""
+    """Return all committed records, each partition from its start to its current end."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -54,8 +54,8 @@ def _read_all(consumer: Consumer, topic: str) -> list[Seen]:
     open_partitions = set(partitions)
     while open_partitions:
         first = consumer.poll(PATIENCE_S)
-        assert first is not None, f"no end of {topic} within {PATIENCE_S} s"
-        # `consume` waits for as many as it may return, or for its time to pass.
+        assert first is not None, f"{topic} was not read to its end within {PATIENCE_S} s"
+        # `consume` waits for the maximal number of records, or for its timeout.
         for message in [first, *consumer.consume(10_000, 0)]:
             error = message.error()
             if error is None:

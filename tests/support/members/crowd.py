@@ -2,8 +2,8 @@
 
     python -m tests.support.members.crowd HOST PORT COUNT
 
-connects them all, asks one question on each, says in a line of JSON how many were answered, and
-keeps them connected until its standard input ends.
+connects all of them, sends one request on each, prints as a line of JSON how many got a response,
+and keeps them connected until its standard input ends.
 """
 
 import json
@@ -24,12 +24,12 @@ SPARE_DESCRIPTORS = 100
 
 
 def room() -> int:
-    """Return how many clients a process may have here."""
+    """Return how many connections a process can open here."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE_DESCRIPTORS
 
 
 def start(address: tuple[str, int], count: int) -> subprocess.Popen[str]:
-    """Start a crowd in another process."""
+    """Start the connections in another process."""
     command = [sys.executable, "-m", "tests.support.members.crowd", address[0], str(address[1])]
     return subprocess.Popen(
         [*command, str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -37,10 +37,10 @@ def start(address: tuple[str, int], count: int) -> subprocess.Popen[str]:
 
 
 def served(crowd: subprocess.Popen[str]) -> int:
-    """Wait until the crowd says how many of it were answered."""
+    """Wait until the process prints how many connections got a response."""
     assert crowd.stdout is not None
     line = crowd.stdout.readline()
-    assert line, "the crowd is gone"
+    assert line, "the process of the connections has ended"
     return int(json.loads(line)["served"])
 
 
@@ -65,7 +65,7 @@ def _connect(host: str, port: int) -> socket.socket:
 
 
 def _ask(clients: list[socket.socket]) -> int:
-    """Ask on all connections at the same time; return how many were answered."""
+    """Send a request on all connections at the same time; return how many got a response."""
     deadline = time.monotonic() + PATIENCE_S
     answered = 0
     with selectors.DefaultSelector() as selector:

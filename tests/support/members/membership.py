@@ -1,29 +1,29 @@
 """Checks the logs of group members against the guarantees of a consumer group.
 
-A *tenure* is the time in which one member's own log shows it as the owner of one partition. It
-begins when the callback says "assigned", which is after the coordinator granted the partition. How
-far it reaches depends on how it ended:
+A *tenure* is the time in which a member's own log shows it as the owner of a partition. It begins
+when the callback reports "assigned", after the coordinator has granted the partition. Its end
+depends on the reason:
 
-    revoked           to the end of the callback: the coordinator gives the partition to nobody
-                      before the member has answered that it let go
-    lost, or the log  to when the last commit that the broker confirmed was *sent*. A member that
-    just ends         was thrown out, or killed, learns of it late or never; but a confirmed
-                      commit shows that it was a member when the broker handled it
+    revoked           the end of the callback: the coordinator does not assign the partition to
+                      another member before this one has confirmed the revocation
+    lost, or the log  when the last commit was *sent* that the broker confirmed. A member that was
+    just ends         fenced or killed learns of it late or never. But a confirmed commit shows
+                      that it was a member when the broker handled the commit
 
-So a tenure lies inside the time of true ownership, and two that overlap are a fault. What lies
-after a tenure's proven end proves nothing: records processed there are counted as `unproven` where
-they were committed by another before, as a member that does not know of its end may do.
+So a tenure lies inside the time of true ownership, and two tenures of a partition must not
+overlap. After the proven end of a tenure the member may have lost the partition. Records that it
+processed then count as `unproven` if another member had committed them before, which is allowed.
 
 The rules:
 
-    missed       an acknowledged record that nobody processed
-    repeated     a record processed after a commit that covers it was confirmed, to anyone
-    overlapping  two owners of one partition at one time
+    missed       an acknowledged record that no member processed
+    repeated     a record that was processed after a confirmed commit that covers it
+    overlapping  two owners of one partition at the same time
     shared       two owners of one partition in one generation (member epoch)
-    disordered   a tenure in which offsets do not follow each other one by one
-    unowned      a record processed by a member that was not, by its own log, the owner
+    disordered   a tenure in which offsets are not consecutive
+    unowned      a record processed by a member that was not its owner, by its own log
     strange      a record with another number than the one acknowledged at its offset
-    failed       a client that raised what no member should have to expect
+    failed       a client that raised an error that no member should get
 """
 
 from bisect import bisect_left
@@ -38,33 +38,33 @@ SHOWN_MAX = 5
 UNTOLD = {UNKNOWN_GENERATION}
 
 Acknowledged = Mapping[int, Mapping[int, int]]
-"""By partition and offset, the number of the record that a producer was told is there."""
+"""By partition and offset, the number of the record that was acknowledged there."""
 
 
 @dataclass(slots=True)
 class Tenure:
-    """One member's time with one partition, as far as its log proves it."""
+    """The time in which a member owned a partition, as far as its log proves it."""
 
     life: str
     owner: str
-    """An instance id that lives on, or the name of this one life."""
+    """The instance id of a static member, or the name of this life."""
     partition: int
     generation: str
     since: int
     proven: int
-    """Until when, at least."""
+    """The proven end."""
     is_open: bool = True
     processed: list[tuple[int, int, int]] = field(default_factory=list)
     """Time, offset and number of each record, in order."""
 
     def __str__(self) -> str:
-        """Name it in a report."""
+        """Return a description for a report."""
         return f"{self.life}@{self.generation}"
 
 
 @dataclass(kw_only=True)
 class Findings:
-    """What a look at all logs found."""
+    """The problems that all logs together show."""
 
     violations: list[str] = field(default_factory=list)
     processed: int = 0
@@ -74,16 +74,16 @@ class Findings:
     generations: int = 0
     lost: int = 0
     unproven: int = 0
-    """Repeats by members that may have been thrown out before: allowed, and worth a look."""
+    """Repeats by members that may have been fenced before: allowed, but worth a look."""
 
     def figures(self) -> dict[str, int]:
-        """Return how much was checked."""
+        """Return the numbers of what was checked."""
         names = ("processed", "distinct", "commits", "tenures", "generations", "lost", "unproven")
         return {name: getattr(self, name) for name in names}
 
 
 class Life:
-    """One member from its start to its end, read from its log."""
+    """One life of a member, read from its log."""
 
     def __init__(self, name: str, lines: Iterable[Line] = ()) -> None:
         self.name = name
@@ -100,11 +100,11 @@ class Life:
 
     @property
     def owned(self) -> set[int]:
-        """The partitions that it holds at the end of its log."""
+        """The partitions that it owns at the end of its log."""
         return set(self._open)
 
     def read(self, line: Line) -> None:
-        """Take the next line into account."""
+        """Handle the next line."""
         match line.kind:
             case Kind.JOINED:
                 self.owner = line.text
@@ -132,7 +132,7 @@ class Life:
             self._end(partition, None if is_lost else line.at)
 
     def _begin(self, partition: int, line: Line) -> None:
-        """An assignment may name again what was held already: it goes on, in a new generation."""
+        """Handle an assignment; it may repeat partitions that continue in a new generation."""
         self._end(partition, line.at)
         tenure = Tenure(self.name, self.owner, partition, line.text, line.at, line.at)
         self._open[partition] = tenure
@@ -159,7 +159,7 @@ class Life:
 
 
 def examine(logs: Mapping[str, Sequence[Line]], acknowledged: Acknowledged) -> Findings:
-    """Hold every rule against the logs of all members, by the name of each life."""
+    """Check every rule against the logs of all members, by the name of each life."""
     lives = [Life(name, lines) for name, lines in sorted(logs.items())]
     by_partition: dict[int, list[Tenure]] = defaultdict(list)
     for life in lives:
@@ -190,7 +190,7 @@ def _of_life(life: Life) -> Iterator[str]:
 
 
 class Commits:
-    """The confirmed commits of one partition, by time, each with the highest offset so far."""
+    """The confirmed commits of one partition by time, each with the highest offset so far."""
 
     def __init__(self, commits: list[tuple[int, int]]) -> None:
         self._times: list[int] = []
@@ -202,7 +202,7 @@ class Commits:
             self._highest.append(highest)
 
     def before(self, at: int) -> int:
-        """The highest offset that was confirmed before a time."""
+        """Return the highest offset that was confirmed before a time."""
         index = bisect_left(self._times, at)
         return self._highest[index - 1] if index else 0
 
@@ -256,7 +256,7 @@ def _repeated(tenures: Sequence[Tenure], commits: Commits) -> tuple[list[str], i
 
 
 def _overlapping(tenures: Sequence[Tenure]) -> Iterator[str]:
-    """Yield neighbours that overlap; tenures come sorted by their start."""
+    """Yield overlapping neighbours; tenures come sorted by their start."""
     longest: Tenure | None = None
     for tenure in tenures:
         if tenure.proven == tenure.since:

@@ -1,8 +1,8 @@
 """A group member on aiokafka: classic groups with eager assignors.
 
-Its rebalances are a task beside ours, so a lock keeps callbacks and processing apart, and records
-that were handed out just before a rebalance are put aside. Closing tells no callback: what is held
-is committed and given up before.
+aiokafka rebalances in a background task. A lock keeps its callbacks and the processing apart, and
+records that were fetched just before a rebalance are discarded. Closing does not call a callback,
+so the member commits and gives up its partitions before.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ ASSIGNORS = {
 
 
 def make(settings: MemberSettings, ledger: Ledger) -> Member:
-    """Return a member that has not begun."""
+    """Return a member that has not started."""
     return AiokafkaMember(settings, ledger)
 
 
 class AiokafkaMember(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
-    """Polls, processes, commits; and listens to its own rebalances."""
+    """Polls, processes and commits; it is also its own rebalance listener."""
 
     def __init__(self, settings: MemberSettings, ledger: Ledger) -> None:
         self._settings = settings
@@ -48,7 +48,7 @@ class AiokafkaMember(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
         self._lock = asyncio.Lock()
 
     def run(self, leaving: threading.Event) -> None:
-        """Take part until told to leave."""
+        """Run until asked to leave."""
         asyncio.run(self._run(leaving))
 
     async def _run(self, leaving: threading.Event) -> None:
@@ -75,13 +75,13 @@ class AiokafkaMember(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
             await self._commit(self._ledger.owned)
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """Note what came."""
+        """Log assigned partitions."""
         async with self._lock:
             generation = self._consumer._coordinator.generation
             self._ledger.assigned([place.partition for place in assigned], generation)
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """Commit before letting go."""
+        """Commit before the partitions are revoked."""
         async with self._lock:
             await self._give_up([place.partition for place in revoked])
 

@@ -1,6 +1,6 @@
 """A group member on confluent-kafka (librdkafka): classic and `consumer` groups.
 
-The client does not tell its generation.
+The client does not expose its generation.
 """
 
 import threading
@@ -14,12 +14,12 @@ from tests.support.members.membership_member import BATCH, POLL_S, Ledger, Membe
 
 
 def make(settings: MemberSettings, ledger: Ledger) -> Member:
-    """Return a member that has not begun."""
+    """Return a member that has not started."""
     return ConfluentMember(settings, ledger)
 
 
 def configuration(settings: MemberSettings) -> dict[str, Any]:
-    """Return librdkafka's names for what a member is told."""
+    """Return the member's settings under librdkafka's names."""
     common: dict[str, Any] = {
         "bootstrap.servers": settings.bootstrap,
         "group.id": settings.group,
@@ -43,7 +43,7 @@ def configuration(settings: MemberSettings) -> dict[str, Any]:
 
 
 class ConfluentMember:
-    """Polls, processes, commits."""
+    """Polls, processes and commits."""
 
     def __init__(self, settings: MemberSettings, ledger: Ledger) -> None:
         self._topic = settings.topic
@@ -52,7 +52,7 @@ class ConfluentMember:
         self._uncommitted = 0
 
     def run(self, leaving: threading.Event) -> None:
-        """Take part until told to leave; closing revokes what is held."""
+        """Run until asked to leave; closing revokes all partitions."""
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -72,7 +72,7 @@ class ConfluentMember:
         self._uncommitted += 1
 
     def _commit(self, partitions: Iterable[int]) -> bool:
-        """Commit, and say whether this still is a member."""
+        """Commit; return whether this is still a member."""
         offsets = self._ledger.positions(partitions)
         self._uncommitted = 0
         if not offsets:

@@ -5,10 +5,10 @@
         second = crowd.host("m2")
         crowd.wait_stable()
         second.kill()
-        crowd.host("m2")                    # it returns
-        findings = crowd.finish()           # everything was processed, all have left
+        crowd.host("m2")                    # the member returns
+        findings = crowd.finish()           # all records were processed, all members have left
 
-A kill takes a whole process: who is to crash alone needs a host alone.
+A kill ends a whole process: a member that is to crash alone needs its own process.
 """
 
 import subprocess
@@ -35,7 +35,7 @@ PYTHON_HOST = (sys.executable, "-m", "tests.support.members.membership_member")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What all members of a group have in common."""
+    """The common settings of all members of a group."""
 
     bootstrap: str
     topic: str
@@ -49,14 +49,14 @@ class Plan:
     session_ms: int = 6000
     heartbeat_ms: int = 500
     command: Sequence[str] = ()
-    """The process that hosts members; by default the one for Python clients."""
+    """The process that runs members; by default the one for Python clients."""
 
     def host_command(self) -> list[str]:
-        """Return the process to start."""
+        """Return the command of the process."""
         return list(self.command) or [*PYTHON_HOST, self.client]
 
     def words(self, name: str) -> list[str]:
-        """Return what a member is told, as its host reads it."""
+        """Return a member's settings as its process reads them."""
         told = {
             "bootstrap": self.bootstrap,
             "topic": self.topic,
@@ -71,16 +71,16 @@ class Plan:
 
 
 class Host:
-    """One process with members in it."""
+    """A process that runs members."""
 
     def __init__(self, plan: Plan, folder: Path, number: int) -> None:
         self._plan = plan
         self._folder = folder
         self._number = number
         self.members: dict[str, Path] = {}
-        """The logs of those that should be at work, by name."""
+        """The logs of the members that should be running, by name."""
         self.logs: list[Path] = []
-        """The logs of all that ever were."""
+        """The logs of all members that have ever started."""
         self.errors = folder / f"host-{number}.err"
         with self.errors.open("wb") as errors:
             self._process = subprocess.Popen(
@@ -88,33 +88,33 @@ class Host:
             )
 
     def join(self, name: str) -> None:
-        """Let a member begin; a name is used once in a process."""
+        """Start a member; a process uses each name once."""
         log = self._folder / f"{name}.{self._number}.log"
         self._command("join", name, str(log), *self._plan.words(name))
         self.members[name] = log
         self.logs.append(log)
 
     def leave(self, name: str) -> None:
-        """Let a member close its client; it takes a moment."""
+        """Ask a member to close its client; that takes a moment."""
         self._command("leave", name)
         del self.members[name]
 
     def kill(self) -> None:
-        """End the process as a crash does."""
+        """Kill the process, as in a crash."""
         self._process.kill()
         self._process.wait()
         self._end()
 
-    def let_go(self) -> None:
-        """Let all members leave."""
+    def ask_to_leave(self) -> None:
+        """Ask all members to leave."""
         try:
             self._input.close()
         except BrokenPipeError:
             return
 
     def close(self) -> None:
-        """Let all members leave, and wait for the end of the process."""
-        self.let_go()
+        """Ask all members to leave, and wait until the process ends."""
+        self.ask_to_leave()
         if self._process.poll() is None:
             try:
                 self._process.wait(PATIENCE_S)
@@ -130,7 +130,7 @@ class Host:
 
     def _end(self) -> None:
         self.members.clear()
-        self.let_go()
+        self.ask_to_leave()
 
     def _command(self, *words: str) -> None:
         self._input.write("\t".join(words) + "\n")
@@ -138,7 +138,7 @@ class Host:
 
 
 class Numbers:
-    """A producer that writes records with a number each, partition by partition, at a rate."""
+    """A producer that writes numbered records to each partition at a given rate."""
 
     def __init__(self, plan: Plan, rate: int) -> None:
         self.acknowledged: dict[int, dict[int, int]] = defaultdict(dict)
@@ -150,18 +150,18 @@ class Numbers:
         self._thread = threading.Thread(target=self._produce, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start producing."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._ending.set()
 
     def finish(self) -> None:
-        """Send no more, and wait until all that was sent is acknowledged."""
+        """Stop sending, and wait until all sent records are acknowledged."""
         self.stop()
         self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive(), "the producer is stuck"
+        assert not self._thread.is_alive(), "the producer does not finish"
         assert self.failures == []
 
     def _produce(self) -> None:
@@ -189,16 +189,16 @@ class Numbers:
 
 
 class Follower:
-    """Reads one member's log as it grows."""
+    """Reads a member's log as it grows."""
 
     def __init__(self, path: Path) -> None:
         self.log = LogReader(path)
         self.life = Life(path.stem)
         self.seen: set[tuple[int, int]] = set()
-        """Partition and offset of every record it processed."""
+        """Partition and offset of every processed record."""
 
     def look(self) -> "Follower":
-        """Take in what is new."""
+        """Read new lines."""
         for line in self.log.refresh():
             self.life.read(line)
             if line.kind is Kind.PROCESSED:
@@ -208,12 +208,12 @@ class Follower:
 
 @dataclass
 class Crowd:
-    """A group at work, from `start` to `finish`."""
+    """A running group, from `start` to `finish`."""
 
     folder: Path
     plan: Plan
     rate: int = 500
-    """Records a second."""
+    """Records per second."""
     hosts: list[Host] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -221,7 +221,7 @@ class Crowd:
         self._followers: dict[Path, Follower] = {}
 
     def host(self, *names: str, **changes: Any) -> Host:
-        """Start a process with members; changes are to the plan, for these members alone."""
+        """Start a process with members; `changes` modifies the plan for these members."""
         host = Host(replace(self.plan, **changes), self.folder, len(self.hosts))
         self.hosts.append(host)
         for name in names:
@@ -229,16 +229,16 @@ class Crowd:
         return host
 
     def wait_stable(self, patience_s: float = PATIENCE_S) -> None:
-        """Return once every partition has one owner, and no member has too few."""
+        """Return once each partition has an owner, and each member enough partitions."""
         self._wait(self._is_stable, "stable", patience_s)
 
     def wait_processed(self, records: int, patience_s: float = PATIENCE_S) -> None:
-        """Return once so many more records were processed."""
+        """Return once the given number of further records was processed."""
         goal = len(self._seen()) + records
         self._wait(lambda: len(self._seen()) >= goal, f"{goal} processed", patience_s)
 
     def wait_seen_by_all(self, records: int, patience_s: float = PATIENCE_S) -> None:
-        """Return once every member that is there has processed so many records."""
+        """Return once every running member has processed the given number of records."""
 
         def look() -> bool:
             return all(len(follower.look().seen) >= records for follower in self._there())
@@ -246,17 +246,17 @@ class Crowd:
         self._wait(look, f"{records} processed by all", patience_s)
 
     def finish(self) -> Findings:
-        """Stop producing, see everything processed, let all leave; return what the logs show."""
+        """Stop producing, wait until all is processed, let the members leave; return findings."""
         self.numbers.finish()
         self._wait(self._is_all_processed, "all processed", PATIENCE_S)
         for host in self.hosts:
-            host.let_go()
+            host.ask_to_leave()
         for host in self.hosts:
             host.close()
         return self.findings()
 
     def findings(self) -> Findings:
-        """Examine what was logged so far."""
+        """Check the logs written so far."""
         logs = {path.stem: follower.look().log.lines for path, follower in self._all().items()}
         return examine(logs, self.numbers.acknowledged)
 
@@ -279,14 +279,14 @@ class Crowd:
             pause.wait(LOOK_EVERY_S)
 
     def _all(self) -> dict[Path, Follower]:
-        """Everyone who ever was a member."""
+        """Return all members that have ever started."""
         for host in self.hosts:
             for path in host.logs:
                 self._followers.setdefault(path, Follower(path))
         return self._followers
 
     def _there(self) -> list[Follower]:
-        """Everyone who is a member now."""
+        """Return all running members."""
         followers = self._all()
         return [followers[path] for host in self.hosts for path in host.members.values()]
 

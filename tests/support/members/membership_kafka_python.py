@@ -1,12 +1,12 @@
 """A group member on kafka-python: classic groups.
 
 Rebalances happen inside `poll`, on the client's own thread while ours waits: callbacks and
-processing never meet.
+processing never overlap.
 
-It knows its topic before it joins. kafka-python 3.0.12 joins while it asks for the topic, and then
-joins again since the topic "changed"; if that second join outlasts one call of `poll`, the next one
-takes it for done and never asks for its outcome, so the member neither reads nor beats its heart
-for good (as Java's once did: KAFKA-9815).
+The member fetches the topic's metadata before it joins. kafka-python 3.0.12 joins while it fetches
+the metadata, and then rejoins because the topic "changed". If that second join outlasts one call of
+`poll`, the next call takes it for completed and never fetches its outcome. The member then neither
+reads nor sends heartbeats (the Java client once had the same bug: KAFKA-9815).
 """
 
 import threading
@@ -40,12 +40,12 @@ ASSIGNORS = {
 
 
 def make(settings: MemberSettings, ledger: Ledger) -> Member:
-    """Return a member that has not begun."""
+    """Return a member that has not started."""
     return KafkaPythonMember(settings, ledger)
 
 
 class KafkaPythonMember(AsyncConsumerRebalanceListener):  # type: ignore[misc]
-    """Polls, processes, commits; and listens to its own rebalances."""
+    """Polls, processes and commits; it is also its own rebalance listener."""
 
     def __init__(self, settings: MemberSettings, ledger: Ledger) -> None:
         self._topic = settings.topic
@@ -56,9 +56,9 @@ class KafkaPythonMember(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         )
 
     def run(self, leaving: threading.Event) -> None:
-        """Take part until told to leave; closing revokes what is held."""
+        """Run until asked to leave; closing revokes all partitions."""
         self._consumer.subscribe([self._topic], listener=self)
-        self._consumer.topics()  # waits for the metadata that a join is held against
+        self._consumer.topics()  # waits for the metadata that a join is compared with
         while not leaving.is_set():
             for records in self._consumer.poll(timeout_ms=POLL_S * 1000).values():
                 for record in records:
@@ -67,12 +67,12 @@ class KafkaPythonMember(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         self._consumer.close()
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """Note what came."""
+        """Log assigned partitions."""
         generation = self._consumer.group_metadata().generation_id
         self._ledger.assigned([place.partition for place in assigned], generation)
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """Commit before letting go."""
+        """Commit before the partitions are revoked."""
         partitions = [place.partition for place in revoked]
         offsets = self._ledger.positions(partitions)
         is_member = True
@@ -86,7 +86,7 @@ class KafkaPythonMember(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         self._ledger.given_up(partitions, is_member=is_member)
 
     async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
-        """Note what was taken."""
+        """Log lost partitions."""
         self._ledger.given_up([place.partition for place in lost], is_member=False)
 
     def _commit(self, partitions: Iterable[int]) -> None:

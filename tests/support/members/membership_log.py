@@ -1,18 +1,18 @@
 """The log that a group member writes about itself, one line per event.
 
-A line is `NANOSECONDS KIND WORD...`; the clock is CLOCK_MONOTONIC, which every process of a machine
-shares (Python's `monotonic_ns`, Java's `nanoTime`), so that the logs of a whole group can be put
-in order. Each line is one write to the system: SIGKILL loses none that was written.
+A line is `NANOSECONDS KIND WORD...`. The clock is CLOCK_MONOTONIC, which all processes of a machine
+share (Python's `monotonic_ns`, Java's `nanoTime`), so that the logs of a whole group can be merged
+by time. Each line is one write to the system: SIGKILL loses no written line.
 
-    joined OWNER                       who this is: an instance id, or a name used once
-    assigned GENERATION PARTITIONS     first thing in the callback; "-" where no client tells it
-    processed PARTITION OFFSET NUMBER  a record was handed over and worked on
-    committed SENT OFFSETS             confirmed by the broker; SENT is when it was asked
-    refused SENT REASON                a commit that was not
-    revoked PARTITIONS                 last thing in the callback: until now it was the owner
-    lost PARTITIONS                    the same, but the member was thrown out at some time before
+    joined OWNER                       the identity: an instance id, or a name used once
+    assigned GENERATION PARTITIONS     first thing in the callback; "-" if the client hides it
+    processed PARTITION OFFSET NUMBER  a record was delivered and processed
+    committed SENT OFFSETS             confirmed by the broker; SENT is when it was requested
+    refused SENT REASON                a commit that failed
+    revoked PARTITIONS                 last thing in the callback: it was the owner until now
+    lost PARTITIONS                    the same, but the member was fenced some time before
     left                               it closed its client
-    failed REASON                      the client raised what no member should have to expect
+    failed REASON                      the client raised an error that no member should get
 """
 
 import os
@@ -26,7 +26,7 @@ UNKNOWN_GENERATION = "-"
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of an event."""
 
     JOINED = "joined"
     ASSIGNED = "assigned"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 class Line(NamedTuple):
-    """One line, parsed; fields that its kind does not have are left at their defaults."""
+    """A parsed line; fields that its kind does not have keep their defaults."""
 
     at: int
     kind: Kind
@@ -54,48 +54,48 @@ class Line(NamedTuple):
 
 
 class MemberLog:
-    """The writing end; one member, one file."""
+    """Writes the log of one member to one file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
     def joined(self, owner: str) -> None:
-        """Say who writes here."""
+        """Write the identity of the member."""
         self._write(Kind.JOINED, owner)
 
     def assigned(self, partitions: Iterable[int], generation: int | None = None) -> None:
-        """Note partitions that came, whether they are all or only those that are new."""
+        """Write assigned partitions, whether they are all or only the new ones."""
         known = UNKNOWN_GENERATION if generation is None else str(generation)
         self._write(Kind.ASSIGNED, known, listed(partitions))
 
     def processed(self, partition: int, offset: int, number: int) -> None:
-        """Note a record that was worked on."""
+        """Write a processed record."""
         self._write(Kind.PROCESSED, str(partition), str(offset), str(number))
 
     def committed(self, sent: int, offsets: Mapping[int, int]) -> None:
-        """Note offsets that the broker confirmed."""
+        """Write offsets that the broker confirmed."""
         pairs = ",".join(f"{partition}:{offset}" for partition, offset in sorted(offsets.items()))
         self._write(Kind.COMMITTED, str(sent), pairs)
 
     def refused(self, sent: int, reason: str) -> None:
-        """Note a commit that the broker did not confirm."""
+        """Write a commit that the broker did not confirm."""
         self._write(Kind.REFUSED, str(sent), reason)
 
     def revoked(self, partitions: Iterable[int]) -> None:
-        """Note partitions that are given up now."""
+        """Write partitions that are revoked now."""
         self._write(Kind.REVOKED, listed(partitions))
 
     def lost(self, partitions: Iterable[int]) -> None:
-        """Note partitions that were taken away some time ago."""
+        """Write partitions that were lost some time ago."""
         self._write(Kind.LOST, listed(partitions))
 
     def left(self) -> None:
-        """Note the end, and write no more."""
+        """Write the end, and close the file."""
         self._write(Kind.LEFT)
         os.close(self._file)
 
     def failed(self, reason: str) -> None:
-        """Note what should not have happened."""
+        """Write an unexpected error."""
         self._write(Kind.FAILED, reason)
 
     def _write(self, kind: Kind, *words: str) -> None:
@@ -104,7 +104,7 @@ class MemberLog:
 
 
 def now() -> int:
-    """Return the time that all processes of this machine agree on."""
+    """Return the time on a clock that all processes of this machine share."""
     return time.monotonic_ns()
 
 
@@ -114,7 +114,7 @@ def listed(partitions: Iterable[int]) -> str:
 
 
 class LogReader:
-    """Reads a log while it grows; a line that is not yet whole waits for the next look."""
+    """Reads a log while it grows; an incomplete line is read the next time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -122,7 +122,7 @@ class LogReader:
         self._position = 0
 
     def refresh(self) -> list[Line]:
-        """Return the lines that came since the last look."""
+        """Return the new lines."""
         if not self.path.exists():
             return []
         with self.path.open("rb") as file:
@@ -135,7 +135,7 @@ class LogReader:
 
 
 def parse(text: str) -> Line:
-    """Read one line."""
+    """Parse one line."""
     at, kind, *words = text.split(" ")
     return _PARSERS[Kind(kind)](int(at), Kind(kind), words)
 
@@ -181,5 +181,5 @@ _PARSERS = {
 
 
 def numbers(word: str) -> tuple[int, ...]:
-    """Read what `listed` wrote."""
+    """Parse the result of `listed`."""
     return () if word == UNKNOWN_GENERATION else tuple(map(int, word.split(",")))

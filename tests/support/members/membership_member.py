@@ -1,13 +1,13 @@
-"""A process that hosts group members, each on its own thread.
+"""A process that runs group members, each on its own thread.
 
     python -m tests.support.members.membership_member confluent
 
-It reads commands from stdin, words apart by tabs, as `tests/compat/java/Members.java` does:
+It reads commands from stdin, with tabs between words, as `tests/compat/java/Members.java` does:
 
-    join NAME LOG name=value...    a member begins, and writes its log to a file
-    leave NAME                     it closes its client and ends
+    join NAME LOG name=value...    start a member, which writes its log to a file
+    leave NAME                     close its client and end it
 
-At the end of the input all leave. SIGKILL is how they crash.
+All members leave at the end of the input. Members crash by a SIGKILL of the process.
 """
 
 import importlib
@@ -24,12 +24,12 @@ BATCH = 50
 """Records between two commits."""
 POLL_S = 0.05
 STILL_MEMBER = {"REBALANCE_IN_PROGRESS", "RebalanceInProgressError"}
-"""Refusals of a commit that do not say that the member was thrown out."""
+"""Commit errors that do not mean that the member was fenced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemberSettings:
-    """What a member is told."""
+    """The settings of a member."""
 
     name: str
     bootstrap: str
@@ -44,7 +44,7 @@ class MemberSettings:
 
     @classmethod
     def of(cls, name: str, words: Iterable[str]) -> "MemberSettings":
-        """Read `name=value` words."""
+        """Parse `name=value` words."""
         told: dict[str, Any] = dict(word.split("=", 1) for word in words)
         for key in ("session_ms", "heartbeat_ms"):
             told[key] = int(told[key])
@@ -68,14 +68,14 @@ def python_settings(settings: MemberSettings, assignors: Mapping[str, object]) -
 
 
 class Member(Protocol):
-    """One client's way of being a member."""
+    """Implements a member with one client library."""
 
     def run(self, leaving: threading.Event) -> None:
-        """Take part until told to leave, then close the client."""
+        """Run until asked to leave, then close the client."""
 
 
 class Ledger:
-    """What every member does alike: it notes, and knows where it is in each partition it owns."""
+    """The common part of all members: writes the log, and tracks the position in each partition."""
 
     def __init__(self, log: MemberLog) -> None:
         self.log = log
@@ -83,16 +83,16 @@ class Ledger:
         self._owned: set[int] = set()
 
     def owns(self, partition: int) -> bool:
-        """Whether a record of it may be processed."""
+        """Return whether a record of a partition may be processed."""
         return partition in self._owned
 
     @property
     def owned(self) -> frozenset[int]:
-        """All partitions held now."""
+        """All owned partitions."""
         return frozenset(self._owned)
 
     def assigned(self, partitions: Iterable[int], generation: int | None = None) -> None:
-        """Take partitions over; where they continue is known with the first record."""
+        """Take partitions over; their position is known with the first record."""
         partitions = set(partitions)
         self.log.assigned(partitions, generation)
         self._owned |= partitions
@@ -100,28 +100,28 @@ class Ledger:
             self._positions.pop(partition, None)
 
     def processed(self, partition: int, offset: int, value: bytes) -> None:
-        """Note a record; its value is its number."""
+        """Log a record; its value is its number."""
         self.log.processed(partition, offset, int(value))
         self._positions[partition] = offset + 1
 
     def positions(self, partitions: Iterable[int] | None = None) -> dict[int, int]:
-        """Return what to commit: of some partitions, or of all."""
+        """Return the offsets to commit: of some partitions, or of all."""
         wanted = self._owned if partitions is None else set(partitions)
         return {p: offset for p, offset in self._positions.items() if p in wanted}
 
     def given_up(self, partitions: Iterable[int], *, is_member: bool) -> None:
-        """Note the end of ownership, which a refused commit shows to have come before."""
+        """Log the loss of partitions; after a refused commit the loss was before it."""
         partitions = set(partitions)
         (self.log.revoked if is_member else self.log.lost)(partitions)
         self._owned -= partitions
 
     def committed(self, sent: int, offsets: Mapping[int, int]) -> bool:
-        """Note a commit that the broker confirmed; the member is one."""
+        """Log a commit that the broker confirmed, which shows that this is a member."""
         self.log.committed(sent, offsets)
         return True
 
     def refused(self, sent: int, reason: str) -> bool:
-        """Note a commit that was refused; return whether the member still is one."""
+        """Log a commit that was refused; return whether this is still a member."""
         self.log.refused(sent, reason)
         return reason in STILL_MEMBER
 
@@ -133,8 +133,8 @@ class Host:
         self._make = importlib.import_module(f"tests.support.members.membership_{client}").make
         self._members: dict[str, tuple[threading.Thread, threading.Event]] = {}
 
-    def obey(self, line: str) -> None:
-        """Carry out one command."""
+    def run_commands(self, line: str) -> None:
+        """Run one command."""
         verb, name, *words = line.rstrip("\n").split("\t")
         if verb == "join":
             settings = MemberSettings.of(name, words[1:])
@@ -155,7 +155,7 @@ class Host:
             thread.join()
 
     def close(self) -> None:
-        """Let all leave that are still there."""
+        """Let all remaining members leave."""
         self.leave(*list(self._members))
 
     def _live(self, settings: MemberSettings, path: Path, leaving: threading.Event) -> None:
@@ -170,10 +170,10 @@ class Host:
 
 
 def main(client: str) -> None:
-    """Obey until the input ends."""
+    """Run commands until the input ends."""
     host = Host(client)
     for line in sys.stdin:
-        host.obey(line)
+        host.run_commands(line)
     host.close()
 
 

@@ -18,7 +18,7 @@ SESSION_MS = 3000
 
 
 def small_plan(folder: Path, bootstrap: str, **choices: Any) -> Plan:
-    """Return the plan of a small story, whose topic and group are named after its folder."""
+    """Return the plan of a small scenario, whose topic and group are named after its folder."""
     return Plan(
         bootstrap=bootstrap,
         topic=folder.name,
@@ -33,7 +33,7 @@ def small_plan(folder: Path, bootstrap: str, **choices: Any) -> Plan:
 def small_stories(
     cases: Mapping[str, Mapping[str, Any]], bootstrap: str, new_folder: Callable[[str], Path]
 ) -> Iterator[dict[str, Future[Findings]]]:
-    """Run a small story for each case, side by side; most of their time is waiting."""
+    """Run a small scenario for each case in parallel; they mostly wait."""
     with ThreadPoolExecutor(len(cases)) as pool:
         futures = {}
         for name, choices in cases.items():
@@ -43,7 +43,7 @@ def small_stories(
 
 
 def small(folder: Path, plan: Plan, rate: int = 300) -> Findings:
-    """Three members: one leaves, another comes, one crashes and returns."""
+    """Three members: one leaves, another joins, one crashes and returns."""
     create_topic(plan.bootstrap, plan.topic, plan.partitions)
     with Crowd(folder, plan, rate) as crowd:
         steady, doomed = crowd.host("m0", "m1"), crowd.host("m2")
@@ -62,10 +62,10 @@ def small(folder: Path, plan: Plan, rate: int = 300) -> Findings:
 
 
 class LongStory:
-    """A crowd that grows to its full size, then loses and regains members, step by step."""
+    """A group that grows to its full size, then loses and regains members, step by step."""
 
     def __init__(self, crowd: Crowd, rng: Random, members: int, hosted: int) -> None:
-        """Take how many members there are in all, and how many share a process."""
+        """Take the number of members, and how many share a process."""
         self._crowd = crowd
         self._rng = rng
         self._hosted = hosted
@@ -73,7 +73,7 @@ class LongStory:
         self.kills = self.leaves = self.returns = 0
 
     def run(self, steps: int) -> Findings:
-        """Let everyone join, have so many misfortunes, and see everything processed."""
+        """Let all members join, run the given number of failures, wait until all is processed."""
         crowd = self._crowd
         for start in range(0, len(self._names), self._hosted):
             crowd.host(*self._names[start : start + self._hosted])
@@ -85,7 +85,7 @@ class LongStory:
         return crowd.finish()
 
     def _crash(self) -> None:
-        """Kill one process or a few at once; their members return, sooner or later."""
+        """Kill one process or a few at once; their members return after a random time."""
         plan, running = self._crowd.plan, self._running()
         doomed = self._rng.sample(running, min(len(running), self._rng.randint(1, 2)))
         names = [list(host.members) for host in doomed]
@@ -97,7 +97,7 @@ class LongStory:
             self._return(*some)
 
     def _leave(self) -> None:
-        """Let one process' members leave cleanly; they return."""
+        """Let the members of one process leave cleanly; they return."""
         host = self._rng.choice(self._running())
         names = list(host.members)
         host.close()
@@ -106,9 +106,9 @@ class LongStory:
         self._return(*names)
 
     def _perhaps_settle(self, *, must: bool = False) -> None:
-        """Go on before or after the others have shared out what the absent had.
+        """Continue before or after the others have taken over the partitions of the absent members.
 
-        An instance id of a `consumer` group is refused to others until its session is over.
+        An instance id of a `consumer` group cannot be used again until its session has expired.
         """
         if self._running() and (self._rng.random() < 0.5 or must):
             self._crowd.wait_stable()
@@ -124,7 +124,7 @@ class LongStory:
 def long(
     folder: Path, plan: Plan, seed: int, *, members: int, hosted: int, steps: int, rate: int = 1000
 ) -> tuple[Findings, dict[str, int]]:
-    """Run a long story; return what the logs show, and the figures of what was done and checked."""
+    """Run a long scenario; return the findings, and counts of what was done and checked."""
     create_topic(plan.bootstrap, plan.topic, plan.partitions)
     with Crowd(folder, plan, rate) as crowd:
         story = LongStory(crowd, Random(seed), members, hosted)

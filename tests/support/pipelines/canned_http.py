@@ -1,4 +1,4 @@
-"""HTTP servers that send prepared bytes, with TLS where a certificate is given."""
+"""HTTP servers that send prepared bytes, with TLS if a certificate is given."""
 
 import socket
 import ssl
@@ -10,17 +10,17 @@ from pathlib import Path
 from threading import Event, Thread
 
 Talk = Callable[[socket.socket, Event], None]
-"""Answers by itself, until the event says that the server ends."""
+"""Writes the response itself, until the event says that the server ends."""
 
 
 def answer(body: bytes, status: str = "200 OK", *, length: int | None = None) -> bytes:
-    """Write an answer; another length than the body's makes it one that was cut short."""
+    """Send a response; a `length` that differs from the body's makes it an incomplete one."""
     size = len(body) if length is None else length
     return f"HTTP/1.1 {status}\r\nContent-Length: {size}\r\n\r\n".encode() + body
 
 
 def trickle(wire: socket.socket, ended: Event) -> None:
-    """Send a byte now and then, and never an end."""
+    """Send a byte from time to time, without end."""
     wire.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
     while not ended.wait(0.02):
         wire.sendall(b"#")
@@ -28,7 +28,7 @@ def trickle(wire: socket.socket, ended: Event) -> None:
 
 @dataclass
 class Canned:
-    """A server on a free port: each request gets the next answer, the last one for ever."""
+    """A server on a free port: each request gets the next response, the last one is repeated."""
 
     answers: list[bytes | Talk]
     port: int
@@ -52,7 +52,7 @@ class Canned:
         return f"{self.base}/metrics"
 
     def run(self, listener: socket.socket) -> None:
-        """Accept connections until the end."""
+        """Accept connections until the server ends."""
         with closing(listener):
             while not self.ended.is_set():
                 with suppress(OSError):
@@ -97,13 +97,13 @@ def canned(*answers: bytes | Talk, context: ssl.SSLContext | None = None) -> Ite
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate that signs itself, and its key."""
+    """A self-signed certificate, and its key."""
 
     certificate: Path
     key: Path
 
     def server(self, *, wants_client: bool = False) -> ssl.SSLContext:
-        """Return the settings of a server, which may want the same certificate of clients."""
+        """Return the TLS settings of a server, which may require the certificate of clients."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, self.key)
         if wants_client:
@@ -113,7 +113,7 @@ class Certificate:
 
 
 def make_certificate(folder: Path, name: str = "DNS:exporter") -> Certificate:
-    """Make one with openssl."""
+    """Create a certificate with openssl."""
     found = Certificate(folder / "exporter.pem", folder / "exporter.key")
     words = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     names = ["-subj", "/CN=exporter", "-addext", f"subjectAltName={name}", "-days", "30"]

@@ -3,9 +3,9 @@
     fleet = fleet_of(500, windows=8640, seed=1)
     write_lake(folder, fleet)
 
-A story is what each GPU does in each window of 10 s. Metrics are drawn around what such a state
-looks like on an H200, and the findings are the story's own labels: what a report says about the
-lake can be checked against the story that made it.
+A story says what each GPU does in each window of 10 s. Metrics are drawn around typical values of
+that state on an H200. The findings are the story's own labels: so what a report says about the lake
+can be checked against the story.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class State:
-    """What a GPU does, what that looks like, and what is found about it."""
+    """A state of a GPU, its typical metrics, and its findings."""
 
     name: str
     util: float
@@ -80,24 +80,24 @@ SEVERITIES = {
 
 @dataclass
 class Story:
-    """One GPU: who it is, what it does in each window, and what happens to it."""
+    """One GPU: its identity, its state in each window, and its events."""
 
     gpu_id: str
     hostname: str
     namespace: str
     states: npt.NDArray[np.int8]
     xids: dict[int, int] = field(default_factory=dict)
-    """The XID by the window it comes in."""
+    """XID errors by window."""
     ecc_per_hour: float = 0.0
 
     def during(self, state: str, first: int, last: int) -> "Story":
-        """Let windows first to last (not included) be of one state."""
+        """Set the state of windows first to last (not included)."""
         self.states[first:last] = NUMBERS[state]
         return self
 
 
 def story(gpu: int, windows: int, namespace: str = "training", state: str = "working") -> Story:
-    """Return the story of a GPU that does one thing all the time."""
+    """Return the story of a GPU that is in one state all the time."""
     return Story(
         gpu_id=f"GPU-{gpu * 2654435761 % 2**32:08x}-5e00-4000-8000-{gpu:012x}",
         hostname=f"node-{gpu // GPUS_PER_HOST:04d}",
@@ -107,7 +107,7 @@ def story(gpu: int, windows: int, namespace: str = "training", state: str = "wor
 
 
 def h200(scale: int = 1) -> list[Story]:
-    """Return one card that goes through the phases of the project's recording."""
+    """Return a card that goes through the phases of the project's recording."""
     lengths = (
         ("idle", 3),
         ("power_capped", 5),
@@ -128,7 +128,7 @@ def h200(scale: int = 1) -> list[Story]:
 
 
 def fleet_of(gpus: int, *, windows: int, seed: int) -> list[Story]:
-    """Return a fleet with a bit of everything that goes wrong in fleets."""
+    """Return a fleet with some of all common problems."""
     rng = np.random.default_rng(seed)
     stories = [story(gpu, windows) for gpu in range(gpus)]
     for host in range(0, gpus, GPUS_PER_HOST):
@@ -159,7 +159,7 @@ def _live(host: list[Story], windows: int, rng: np.random.Generator) -> None:
 
 
 def _train(host: list[Story], windows: int, rng: np.random.Generator, trouble: str) -> None:
-    """One job on all cards of a host: they stop, start and throttle together."""
+    """Run one job on all cards of a host: they stop, start and throttle together."""
     idle_from = int(rng.integers(0, windows))
     trouble_at = rng.integers(0, windows, 5)
     for each in host:
@@ -169,7 +169,7 @@ def _train(host: list[Story], windows: int, rng: np.random.Generator, trouble: s
 
 
 def _break(stories: list[Story], windows: int, rng: np.random.Generator) -> None:
-    """Break one card in about thirty."""
+    """Break one in about thirty cards."""
     chosen = rng.permutation(len(stories))[: max(6, len(stories) // 30)]
     for number, gpu in enumerate(chosen):
         each, begin = stories[gpu], int(rng.integers(0, max(1, windows * 3 // 4)))
@@ -192,7 +192,7 @@ def _break(stories: list[Story], windows: int, rng: np.random.Generator) -> None
 def write_lake(
     folder: Path, stories: list[Story], *, start: datetime = START, samples_per_window: int = 0
 ) -> Path:
-    """Write the tables that readers use; silver only where samples are asked for."""
+    """Write the tables that readers use; silver only if samples are requested."""
     rng = np.random.default_rng(len(stories))
     windows = len(stories[0].states)
     origin_us = int(start.timestamp() * 1e6)
@@ -209,7 +209,7 @@ def write_lake(
 
 
 class _Part:
-    """The windows that go into one file, as arrays of window by GPU."""
+    """The windows of one file, as arrays of window by GPU."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class _Part:
         }
 
     def gold(self, per_row: int = 1) -> dict[str, Any]:
-        """Return the rollups of cards that report; `per_row` windows to a row."""
+        """Return the rollups of cards that report; a row covers `per_row` windows."""
         there = (self._states != NUMBERS["missing"])[::per_row].ravel()
         row = {name: each[::per_row].ravel()[there] for name, each in self._metrics().items()}
         starts = self._starts[::per_row].ravel()[there]

@@ -3,9 +3,9 @@
     FOLDER/metrics.csv    wide CSV with DCGM's names
     FOLDER/phases.csv     phase,bound,start_unix,end_unix
 
-as `tools/record_gpu.py` writes them. The recording goes the way of the pipeline, without topics and
-lakes: snapshots, silver, gold, rules, assessment. A phase is short, and where windows begin is
-chance; so the recording is looked at ten times, each a second later.
+as `tools/record_gpu.py` writes them. The recording passes through the steps of the pipeline,
+without topics and lakes: snapshots, silver, gold, rules, assessment. A phase is short, and the
+edges of windows are arbitrary. So the recording is analyzed ten times, each shifted by a second.
 """
 
 import csv
@@ -42,23 +42,23 @@ GOLD = arrow_schema(lake_tables.GOLD)
 WINDOW_US = us(10)
 SHIFTS = 10
 SETTLED_US = us(1)
-"""After the start of a phase: sensors average over the edge."""
+"""The time after the start of a phase in which sensors average over its edge."""
 
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """What was found in the windows that lie in one phase as a whole."""
+    """The findings in the windows that lie completely in one phase."""
 
     phase: str
     bound: str
     windows: int
     expected: tuple[str, ...]
     found: dict[str, int]
-    """In how many windows, by finding."""
+    """The number of windows by finding."""
 
     @property
     def problems(self) -> list[str]:
-        """Return what is missing and what is wrong; empty if the phase was understood."""
+        """Return missing and wrong findings; empty if the findings describe the phase."""
         missed = [
             f"{name} in {self.found.get(name, 0)} of {self.windows}"
             for name in self.expected
@@ -88,7 +88,7 @@ def silver_of(snapshots: Iterable[Snapshot]) -> pa.Table:
 
 
 def findings_of(spark: "SparkSession", silver: pa.Table, thresholds: Thresholds) -> list[Finding]:
-    """Return the findings about rows of silver, as the jobs would."""
+    """Return the findings for rows of silver, as the jobs would."""
     width_s = WINDOW_US // us(1)
     closed = by_gpu(silver, width_s, thresholds)
     gold = cover(NOTHING, closed, width_s, thresholds)[0].select(GOLD.names)
@@ -98,7 +98,7 @@ def findings_of(spark: "SparkSession", silver: pa.Table, thresholds: Thresholds)
 
 
 def read_folder(folder: Path) -> list[Snapshot]:
-    """Return the recording of a folder; raises ValueError where a line cannot be read."""
+    """Return the recording of a folder; raises ValueError if a line cannot be parsed."""
     path = folder / "metrics.csv"
     readings = read_rows(
         read_lines(path),
@@ -131,7 +131,7 @@ def phase_rows(
 
 
 def _shifted(silver: pa.Table, seconds: int) -> pa.Table:
-    """Return the recording as one of a card and host of its own, some seconds later."""
+    """Return the recording with its own card and host, some seconds later."""
     time = silver["timestamp"].cast(pa.int64())
     later = pc.add(time, us(seconds)).cast(SILVER.field("timestamp").type)
     name = pa.array([str(seconds)] * silver.num_rows, pa.string())

@@ -4,7 +4,7 @@
         pipeline.kill_driver()
 
 A pipeline is `barnabas telemetry run`: a Python process (the driver), its JVM, and the Python
-workers that the JVM starts. Each can be killed; where the driver ends with it, it is started again.
+workers that the JVM starts. Each can be killed. If the driver ends with it, it is started again.
 """
 
 import os
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,16 @@ import pyarrow.parquet as pq
 
 from barnabas.telemetry.lake.lake_tables import TABLES
 from barnabas.testing.waiting import eventually
+from tests.support.pipelines.process_tree import (
+    command_line,
+    descendants,
+    is_python_worker,
+    is_running,
+)
 
 COMMAND = "from barnabas.cli.main import main; main()"
 START_PATIENCE_S = 300.0
 STOP_PATIENCE_S = 300.0
-WORKER_MARKS = ("pyspark.daemon", "pyspark.worker", "pyspark/daemon", "pyspark/worker")
 Row = tuple[Any, ...]
 
 
@@ -35,7 +40,7 @@ def telemetry(*arguments: str) -> list[str]:
 
 
 class Pipeline:
-    """`barnabas telemetry run`, life after life, on one lake."""
+    """Runs `barnabas telemetry run` on one lake, and restarts it."""
 
     def __init__(self, bootstrap: str, lake: Path, options: Sequence[str] = ()) -> None:
         self.lake = lake
@@ -46,13 +51,13 @@ class Pipeline:
 
     @property
     def pid(self) -> int:
-        """The driver's."""
-        assert self._process is not None, "this pipeline was never started"
+        """The process id of the driver."""
+        assert self._process is not None, "this pipeline was not started"
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether the driver lives."""
+        """Whether the driver runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -66,17 +71,17 @@ class Pipeline:
             )
 
     def kill_driver(self) -> None:
-        """Kill the driver; its JVM meets the end of its input, and goes too."""
+        """Kill the driver; its JVM reads the end of its input, and exits too."""
         java = self._java()
         os.kill(self.pid, signal.SIGKILL)
         assert self._process is not None
         self._process.wait(STOP_PATIENCE_S)
-        eventually(lambda: not any(_lives(each) for each in java), STOP_PATIENCE_S)
+        eventually(lambda: not any(is_running(each) for each in java), STOP_PATIENCE_S)
         self.kills["driver"] += 1
         self.start()
 
     def kill_java(self) -> None:
-        """Kill the JVM; the driver cannot go on without."""
+        """Kill the JVM; the driver cannot continue without it."""
         for each in self._java():
             os.kill(each, signal.SIGKILL)
         assert self._process is not None
@@ -86,18 +91,17 @@ class Pipeline:
         self.start()
 
     def kill_worker(self, rng: random.Random) -> None:
-        """Kill one of the Python processes that do the work; the driver must survive it."""
+        """Kill one of the Python workers; the driver must survive it."""
         found = eventually(self.workers, START_PATIENCE_S)
         os.kill(rng.choice(found), signal.SIGKILL)
         self.kills["worker"] += 1
 
     def workers(self) -> list[int]:
         """Return the Python processes below the JVM."""
-        below = _descendants(self.pid)
-        return [each for each in below if any(mark in _line(each) for mark in WORKER_MARKS)]
+        return [each for each in descendants(self.pid) if is_python_worker(each)]
 
     def wait_for(self, look: Callable[[], bool]) -> None:
-        """Wait for something to happen in the lake; a driver that ended meanwhile is a failure."""
+        """Wait for a condition on the lake; fail if the driver ends meanwhile."""
 
         def seen() -> bool:
             assert self.running, f"the driver ended\n{self.tail()}"
@@ -115,7 +119,7 @@ class Pipeline:
         assert code == 0, f"exit code {code}\n{self.tail()}"
 
     def tail(self) -> str:
-        """Return the end of what it said."""
+        """Return the end of its output."""
         spark = self.lake / "_logs" / "spark.log"
         texts = [p.read_text(errors="replace")[-3000:] for p in (self._log, spark) if p.exists()]
         return "\n---\n".join(texts)
@@ -131,11 +135,12 @@ class Pipeline:
             self._process.wait(STOP_PATIENCE_S)
 
     def _java(self) -> list[int]:
-        return [each for each in _descendants(self.pid) if "java" in _line(each).split("\0")[0]]
+        below = descendants(self.pid)
+        return [each for each in below if "java" in command_line(each).split("\0")[0]]
 
 
 def drain(bootstrap: str, lake: Path, options: Sequence[str] = ()) -> None:
-    """Work off what is in the topic."""
+    """Process everything that is in the topic."""
     place = ["--bootstrap", bootstrap, "--lake", str(lake)]
     command = telemetry("run", *place, "--once", *options)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -143,7 +148,7 @@ def drain(bootstrap: str, lake: Path, options: Sequence[str] = ()) -> None:
 
 
 def table_rows(lake: Path, table: str) -> Counter[Row]:
-    """Return the rows of a table, each with how often it is there."""
+    """Return the rows of a table, each with its count."""
     rows: Counter[Row] = Counter()
     for file in sorted((lake / table).glob("*.parquet")):
         for row in pq.read_table(file).to_pylist():
@@ -157,40 +162,7 @@ def tables(lake: Path) -> dict[str, Counter[Row]]:
 
 
 def _plain(value: object) -> object:
-    """Return a value that can be counted."""
+    """Return a hashable form of a value."""
     if isinstance(value, dict):
         return tuple((name, _plain(each)) for name, each in value.items())
     return tuple(_plain(each) for each in value) if isinstance(value, list) else value
-
-
-def _descendants(pid: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for child, parent in _parents():
-        children.setdefault(parent, []).append(child)
-    found, left = [], [pid]
-    while left:
-        below = children.get(left.pop(), [])
-        found += below
-        left += below
-    return found
-
-
-def _parents() -> Iterator[tuple[int, int]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            yield int(entry.name), int(fields[1])
-
-
-def _lives(pid: int) -> bool:
-    return Path(f"/proc/{pid}/cmdline").exists() and bool(_line(pid))
-
-
-def _line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""

@@ -1,7 +1,7 @@
 """Computes gold rows from the bundled recording with pandas, to compare with and as test input.
 
-The recording can be cut up and put together again in another order, with other lengths, at another
-rate and on other window edges: what findings say about a phase must not depend on any of it.
+The recording can be rearranged in another order, with other lengths, at another rate and with other
+window edges: findings about a phase must not depend on any of these.
 """
 
 import csv
@@ -71,7 +71,7 @@ class Span:
 
 
 def recorded_samples() -> pd.DataFrame:
-    """Return the recording, a row a sample, with `at` in microseconds and the phase's name."""
+    """Return the recording, a row per sample, with `at` in microseconds and the phase's name."""
     packed = files("barnabas.telemetry").joinpath("data", "h200.csv.gz").read_bytes()
     raw = pd.read_csv(StringIO(gzip.decompress(packed).decode()), skipinitialspace=True)
     samples = raw.rename(columns=_COLUMNS)
@@ -87,7 +87,7 @@ def recorded_samples() -> pd.DataFrame:
 
 
 def recorded_phases() -> list[Span]:
-    """Return what the card did and when."""
+    """Return the phases of the recording."""
     text = files("barnabas.telemetry").joinpath("data", "h200_phases.csv").read_text()
     rows = csv.DictReader(text.splitlines())
     return [
@@ -99,10 +99,10 @@ def recorded_phases() -> list[Span]:
 def rearranged(
     samples: pd.DataFrame, plan: Sequence[tuple[str, float]], *, every: int = 1, start: int = 0
 ) -> tuple[pd.DataFrame, list[Span]]:
-    """Return a recording that does what a plan says: phases with their lengths in seconds.
+    """Return a recording that follows a plan: phases with their lengths in seconds.
 
-    A phase that is asked for longer than it was recorded is played again from its start, less
-    its first second, which belongs to the change of phases; `every` thins the samples out.
+    A phase that is longer than its recording is repeated from its start, without its first second,
+    which belongs to the change of phases. `every` thins the samples out.
     """
     pieces, spans, now = [], [], start
     for phase, seconds in plan:

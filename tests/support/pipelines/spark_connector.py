@@ -1,7 +1,7 @@
 """Fetches Spark's own Kafka connector from a Maven registry, for tests that compare with it.
 
-The connector should be of PySpark's own version. Registries lag and mirrors have gaps, so older
-versions that run on this Spark stand behind it; whoever uses one is told which it is.
+The preferred version is that of PySpark. Registries are late and mirrors have gaps, so older
+versions that run on this Spark follow. The result names the version.
 """
 
 import shutil
@@ -12,26 +12,26 @@ from typing import NamedTuple
 from tests.support.loads.kafka_tools import FETCH_TIMEOUT_S, MissingToolError
 
 NEEDED = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
-"""What Spark does not bring itself."""
+"""Dependencies that Spark does not include."""
 
 
 class Versions(NamedTuple):
-    """A connector, and the part of it that is published by itself."""
+    """A connector, and its part that is published separately."""
 
     connector: str
     token_provider: str
 
 
 class Connector(NamedTuple):
-    """What was found."""
+    """The fetched connector."""
 
     versions: Versions
     jars: str
-    """For the setting spark.jars."""
+    """The value of the setting spark.jars."""
 
 
 def fetch_connector(pom: Path, folder: Path, spark_version: str) -> Connector:
-    """Fetch the connector once; raise where there is none to be had."""
+    """Fetch the connector once; raise if no version is available."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise MissingToolError(f"{program} is not installed")
@@ -52,7 +52,7 @@ def fetch_connector(pom: Path, folder: Path, spark_version: str) -> Connector:
 
 
 def _fetch(pom: Path, folder: Path, versions: Versions) -> str:
-    """Return what went wrong; nothing where it went well."""
+    """Return the error, or an empty string on success."""
     done = subprocess.run(
         [
             "mvn",

@@ -15,7 +15,7 @@ from barnabas.storage.flush import carry_out
 
 
 class LoneQuorum:
-    """Opened and in control, as a lone node has it; syncs wait until `sync`."""
+    """An open quorum that is in control, as on a single node; syncs wait until `sync`."""
 
     def __init__(self, disk: Disk, *, snapshot_after_records: int = 20_000) -> None:
         self.disk = disk
@@ -33,35 +33,35 @@ class LoneQuorum:
 
     @property
     def image(self) -> Image:
-        """What was committed."""
+        """The committed records."""
         return self.quorum.image
 
     def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
-        """Nobody acts on it here."""
+        """Do nothing: no part depends on it here."""
 
     def became_controller(self) -> None:
-        """It always is."""
+        """Do nothing: this node is always the controller."""
 
     def lost_control(self) -> None:
-        """It never does."""
+        """Do nothing: this node never resigns."""
 
     def propose(self, *changes: MetadataRecord) -> Pending[None]:
-        """Have records committed once they are synced."""
+        """Propose records, which are committed once they are synced."""
         return self.quorum.propose(changes, 0)
 
     def commit_now(self, *changes: MetadataRecord) -> None:
-        """Have records committed here and now."""
+        """Propose records and commit them at once."""
         self.quorum.propose(changes, 0)
         self.quorum.raft.commit_now()
         self.settle()
 
     def settle(self) -> None:
-        """Carry out every sync that is asked for."""
+        """Carry out every requested sync."""
         while any(isinstance(effect, Flush | MakeDurable) for effect in self.outbox):
             self.sync()
 
     def sync(self) -> None:
-        """Carry out the syncs that are asked for, and report them."""
+        """Carry out the requested syncs, and report them."""
         effects = self.outbox[:]
         self.outbox.clear()
         for effect in effects:

@@ -1,10 +1,10 @@
-"""One member of a metadata quorum for dialogues: what it asks is caught, and answered by hand.
+"""One member of a metadata quorum for dialogues: a test catches its requests and answers them.
 
     member = RaftMember(1, count=3).start()
     member.pass_time(2_000)
     for asked in member.asked(VoteRequest): ...
 
-Nothing happens by itself: time passes when told to, and syncs are done when `sync` is called.
+Nothing happens by itself: time passes in `pass_time`, and syncs are done in `sync`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,8 +16,8 @@ from barnabas.model.ids import NodeId
 from barnabas.model.settings import ClusterSettings
 from barnabas.model.timers import Timers
 from barnabas.protocol.message import Message
+from barnabas.raft.metadata_snapshots import Pair
 from barnabas.raft.raft_machine import Raft
-from barnabas.raft.snapshots import Pair
 from barnabas.raft.voters import NO_DIRECTORY, Voter
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.storage.flush import carry_out
@@ -29,12 +29,12 @@ DATA = "data"
 
 
 def voters(count: int) -> list[Voter]:
-    """Return voters as the settings name them."""
+    """Return voters in the format of the settings."""
     return [Voter(NodeId(n), NO_DIRECTORY, Address("h", PORT + n)) for n in range(1, count + 1)]
 
 
-class Heard:
-    """A listener that writes down what it hears."""
+class RecordingListener:
+    """A listener that records its calls."""
 
     def __init__(self) -> None:
         self.records: list[Pair] = []
@@ -42,34 +42,34 @@ class Heard:
         self.end_offset = 0
 
     def load_snapshot(self, records: Iterable[Pair]) -> None:
-        """Start over."""
+        """Clear the records and load a snapshot."""
         self.records = list(records)
         self.events.append("snapshot")
 
     def committed(self, records: Sequence[Pair], end_offset: int) -> None:
-        """Note a batch."""
+        """Record a batch."""
         self.records += records
         self.end_offset = end_offset
 
     def became_active(self, epoch: int) -> None:
-        """Note it."""
+        """Record the call."""
         self.events.append(f"active {epoch}")
 
     def resigned(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.events.append("resigned")
 
     def leader_changed(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.events.append("leader changed")
 
     def snapshot(self) -> Iterable[Pair]:
-        """Sum up by repeating everything."""
+        """Return all records as the snapshot."""
         return list(self.records)
 
 
 class Asked:
-    """A request on its way."""
+    """A pending request."""
 
     def __init__(self, node_id: int, request: Message, done: Callable[[Any | None], None]) -> None:
         self.node_id = node_id
@@ -78,7 +78,7 @@ class Asked:
 
 
 class RaftMember:
-    """A member, its disk, and the world in the hands of a test."""
+    """A member, its disk and its environment, which a test controls."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class RaftMember:
         self.seed = seed
         self.timers = Timers()
         self.outbox: list[Effect] = []
-        self.heard = Heard()
+        self.listener = RecordingListener()
         self.sent: list[Asked] = []
         settings = ClusterSettings(
             host="h",
@@ -112,18 +112,18 @@ class RaftMember:
             timers=self.timers,
             outbox=self.outbox,
             rng=Random(seed + node_id),
-            listener=self.heard,
+            listener=self.listener,
             ask=self._ask,
         )
 
     def start(self) -> "RaftMember":
-        """Open and start."""
+        """Open the member and start it."""
         self.raft.open()
         self.raft.start()
         return self
 
     def pass_time(self, milliseconds: int) -> None:
-        """Let time pass, and everything happen that is due meanwhile."""
+        """Let time pass, and fire the timers that are due."""
         end = self.timers.now_ms + milliseconds
         while (due := self.timers.next_ms) is not None and due <= end:
             self.timers.now_ms = self.timers.wall_ms = due
@@ -131,13 +131,13 @@ class RaftMember:
         self.timers.now_ms = self.timers.wall_ms = end
 
     def asked(self, cls: type[M]) -> list[Asked]:
-        """Take the requests of a kind that were sent since the last look."""
+        """Return the requests of a kind that were sent since the last call."""
         found = [asked for asked in self.sent if isinstance(asked.request, cls)]
         self.sent = [asked for asked in self.sent if not isinstance(asked.request, cls)]
         return found
 
     def sync(self) -> None:
-        """Carry out the syncs that were asked for, and those that follow from them."""
+        """Carry out the requested syncs, and those that follow from them."""
         while syncs := [each for each in self.outbox if isinstance(each, Flush | MakeDurable)]:
             self.outbox[:] = [each for each in self.outbox if each not in syncs]
             for effect in syncs:
@@ -148,7 +148,7 @@ class RaftMember:
                 effect.done()
 
     def notices(self) -> list[str]:
-        """Return what an operator would have read."""
+        """Return the log events."""
         return [effect.event for effect in self.outbox if isinstance(effect, Notice)]
 
     def _ask(

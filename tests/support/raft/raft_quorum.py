@@ -3,8 +3,8 @@
     quorum = RaftQuorum(3)
     leader = quorum.elect()
 
-Requests are answered in the order they were sent, and syncs are done at once, whenever `settle` is
-called. Nodes in `deaf` neither hear nor are heard.
+`settle` answers requests in the order they were sent, and carries out syncs at once. Nodes in
+`isolated` neither send nor receive.
 """
 
 from barnabas.model.pending import Pending
@@ -18,18 +18,18 @@ ROUNDS_MAX = 1_000
 
 
 class RaftQuorum:
-    """Members by id; the first `count` of them are named as voters in the settings."""
+    """Members by id; the settings name the first `count` of them as voters."""
 
     def __init__(self, count: int, *, spares: int = 0, snapshot_after: int = 20_000) -> None:
         self.count = count
         self.snapshot_after = snapshot_after
-        self.deaf: set[int] = set()
+        self.isolated: set[int] = set()
         self.members: dict[int, RaftMember] = {}
         for node_id in range(1, count + spares + 1):
             self.restart(node_id)
 
     def restart(self, node_id: int, *, wiped: bool = False) -> RaftMember:
-        """Start a node anew on what its disk holds."""
+        """Restart a node on its disk."""
         old = self.members.get(node_id)
         disk = MemoryDisk() if old is None or wiped else old.disk
         seed = 1 if old is None else old.seed + 1
@@ -42,33 +42,33 @@ class RaftQuorum:
 
     @property
     def now_ms(self) -> int:
-        """What the clocks show, which all show the same."""
+        """The time, which is the same on all clocks."""
         return max((member.timers.now_ms for member in self.members.values()), default=0)
 
     @property
     def leader(self) -> RaftMember | None:
         """The active leader of the latest epoch."""
-        heard = [member for n, member in self.members.items() if n not in self.deaf]
-        active = [member for member in heard if member.raft.elections.is_active]
+        listener = [member for n, member in self.members.items() if n not in self.isolated]
+        active = [member for member in listener if member.raft.elections.is_active]
         return max(active, key=lambda member: member.raft.elections.epoch, default=None)
 
     def elect(self) -> RaftMember:
-        """Let time pass until somebody leads."""
+        """Let time pass until a leader is elected."""
         for _ in range(ROUNDS_MAX):
             self.pass_time(20)
             if self.leader is not None:
                 return self.leader
-        raise AssertionError("nobody is elected")
+        raise AssertionError("no leader was elected")
 
     def pass_time(self, milliseconds: int, step_ms: int = 20) -> None:
-        """Let time pass for everyone alike."""
+        """Let time pass for all members."""
         for _ in range(0, milliseconds, step_ms):
             for member in self.members.values():
                 member.pass_time(step_ms)
             self.settle()
 
     def settle(self) -> None:
-        """Sync and deliver until nobody has anything to say before more time passes."""
+        """Sync and deliver messages until no member has anything to do before more time passes."""
         for _ in range(ROUNDS_MAX):
             busy = False
             for node_id, member in list(self.members.items()):
@@ -79,14 +79,14 @@ class RaftQuorum:
                     self._deliver(node_id, asked)
             if not busy:
                 return
-        raise AssertionError("they never stop talking")
+        raise AssertionError("the members never stop sending")
 
     def _deliver(self, sender: int, asked: Asked) -> None:
         def answered(response: Message) -> None:
-            reached = not {sender, asked.node_id} & self.deaf
+            reached = not {sender, asked.node_id} & self.isolated
             asked.answer(_over_the_wire(response) if reached else None)
 
-        if {sender, asked.node_id} & self.deaf:
+        if {sender, asked.node_id} & self.isolated:
             asked.answer(None)
             return
         target = self.members[asked.node_id].raft

@@ -1,8 +1,8 @@
-"""Three copies of one partition and a plain controller, moved by hand or by chance.
+"""Three replicas of one partition and a simple controller, driven step by step or at random.
 
 Everything that replicates is real: partitions, fetchers, the handler of Fetch, logs on disks that
-forget what was not synced. Played are the network, which keeps order within a lane and loses
-connections, the disks' syncs, and the controller, who fences, elects and alters ISRs.
+lose unsynced data. The test simulates the network, which keeps the order within a lane and loses
+connections, the disks' syncs, and the controller, which fences, elects and changes ISRs.
 """
 
 from collections import deque
@@ -28,7 +28,6 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.node import Node
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition, log_settings
-from barnabas.node.quotas import Quota
 from barnabas.protocol import fetch as codec
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_partition import (
@@ -49,8 +48,8 @@ LAG_MAX_MS = 1_000
 
 
 @dataclass(eq=False)
-class Flying:
-    """A request on its way, and where it came from."""
+class PendingRequest:
+    """A pending request, and its sender."""
 
     sender: int
     receiver: int
@@ -61,13 +60,17 @@ class Flying:
     receiver_life: int = 0
 
 
-class Stand:
-    """What a broker's replication sees of its node."""
+class SimulatedBroker:
+    """The part of the node that a broker's replication uses."""
+
+    traffic = None
 
     def __init__(self, replica_set: "ReplicaSet", node_id: int) -> None:
         self.set = replica_set
         self.node_id = NodeId(node_id)
+        self.authorizer = None
         self.disk = MemoryDisk()
+        self.authorizer = None
         self.life = 0
         self.alive = False
         self.high_watermark_seen = 0
@@ -76,7 +79,7 @@ class Stand:
         self.placements: deque[PartitionImage] = deque()
 
     def start(self) -> None:
-        """Open the log as a new process would, and wait to be told what to do."""
+        """Open the log as a new process would, and wait for metadata."""
         self.life += 1
         self.alive = True
         self.outbox: list[Any] = []
@@ -84,7 +87,6 @@ class Stand:
         self.timers.now_ms = self.set.now_ms
         self.settings = self.set.settings_of(self.node_id)
         self.sessions = FetchSessions(10, Random(self.life))
-        self.fetch_quota = Quota(0)
         self.held.clear()
         self.placements.clear()
         self.high_watermark_seen = 0
@@ -96,16 +98,16 @@ class Stand:
 
     @property
     def image(self) -> Image:
-        """The brokers there are."""
+        """All brokers."""
         return self.set.image
 
     @property
     def controller_id(self) -> NodeId:
-        """Anybody: the controller is played."""
+        """Return any broker: the controller is simulated."""
         return NodeId(0)
 
     def ask(self, node_id: NodeId, request: Message, **_: object) -> Pending[Any]:
-        """Propose another ISR; what becomes of it is heard later, or never."""
+        """Propose another ISR; the outcome arrives later, or never."""
         del node_id
         assert isinstance(request, AlterPartitionRequest)
         answer: Pending[Any] = Pending()
@@ -118,11 +120,11 @@ class Stand:
         return {TOPIC_ID: {0: self.partition}}
 
     def give_role(self, partition: Partition, placed: PartitionImage) -> None:
-        """Take in what the controller answered."""
+        """Apply a response of the controller."""
         self.replicas.apply(partition, placed)
 
     def find(self, key: str | bytes, number: int) -> Partition:
-        """Return the partition where this broker leads it."""
+        """Return the partition if this broker leads it."""
         found = self.replica(key, number)
         if not found.leads:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -134,7 +136,7 @@ class Stand:
         return self.partition
 
     def settle(self) -> None:
-        """Carry out effects; requests and syncs only set out."""
+        """Carry out effects; requests and syncs are only queued."""
         while self.alive and self.outbox:
             effect = self.outbox.pop(0)
             if isinstance(effect, Ask):
@@ -145,13 +147,13 @@ class Stand:
                 self.said.append(effect)
 
     def do(self, action: Callable[[], object]) -> None:
-        """Have one event happen here."""
+        """Run one event here."""
         self.timers.now_ms = self.timers.wall_ms = self.set.now_ms
         action()
         self.settle()
 
     def finish_sync(self) -> None:
-        """Let the oldest sync come to its end."""
+        """Complete the oldest sync."""
         sync = self.held.popleft()
         if isinstance(sync, Flush):
             carry_out(self.disk, sync.task)
@@ -159,32 +161,32 @@ class Stand:
             sync.sync.carry_out(self.disk)
         self.do(sync.done)
 
-    def hear(self) -> None:
-        """Take in the next thing that the controller decided."""
+    def apply_next_decision(self) -> None:
+        """Apply the next decision of the controller."""
         placed = self.placements.popleft()
         self.do(lambda: self.replicas.apply(self.partition, placed))
 
 
 class ReplicaSet:
-    """Brokers 1 to 3, the network between them, and who decides."""
+    """Brokers 1 to 3, the network between them, and the controller."""
 
     def __init__(self, config: dict[str, str] | None = None, fetch_wait_ms: int = 500) -> None:
         self.config = {"min.insync.replicas": "2", **(config or {})}
         self._fetch_wait_ms = fetch_wait_ms
         self.now_ms = 1_000_000
         self.image = Image()
-        self.flying: list[Flying] = []
-        self.proposals: list[tuple[Stand, int, AlterPartitionRequest, Pending[Any]]] = []
+        self.flying: list[PendingRequest] = []
+        self.proposals: list[tuple[SimulatedBroker, int, AlterPartitionRequest, Pending[Any]]] = []
         self.refusals = 0
         self.placed = PartitionImage([1, 2, 3], -1, 0, [1, 2, 3])
-        self.stands = {number: Stand(self, number) for number in (1, 2, 3)}
+        self.stands = {number: SimulatedBroker(self, number) for number in (1, 2, 3)}
         self._broker_epoch = 0
         for number in self.stands:
             self.start(number)
         self.elect()
 
     def settings_of(self, node_id: int) -> Settings:
-        """Return what a broker is told."""
+        """Return the metadata that a broker gets."""
         return Settings(
             broker=BrokerSettings(node_id=NodeId(node_id), data_dir="data", rack=f"r{node_id}"),
             replication=ReplicationSettings(
@@ -193,12 +195,12 @@ class ReplicaSet:
         )
 
     @property
-    def leader(self) -> Stand | None:
-        """Whom the controller made leader, if that one lives and knows."""
+    def leader(self) -> SimulatedBroker | None:
+        """The leader that the controller elected, if it runs and knows that."""
         stand = self.stands.get(self.placed.leader)
         return stand if stand is not None and stand.alive and stand.partition.leads else None
 
-    # What the controller does.
+    # The controller.
 
     def start(self, number: int) -> None:
         """Start a broker's process; it registers."""
@@ -213,7 +215,7 @@ class ReplicaSet:
             self.elect()
 
     def stop(self, number: int, rng: Random | None = None) -> None:
-        """Kill a broker: with a random source, by a power cut. The controller notices at once."""
+        """Kill a broker; with a random generator, by a power cut. The controller notices it."""
         stand = self.stands[number]
         stand.alive = False
         if rng is not None:
@@ -228,18 +230,18 @@ class ReplicaSet:
             self.elect()
 
     def elect(self) -> None:
-        """Have the first live member of the ISR lead, or nobody."""
+        """Elect the first live member of the ISR, if there is one."""
         live = [each for each in self.placed.isr if self.stands[each].alive]
         leader = live[0] if live else -1
         self.decide(leader=leader, leader_epoch=self.placed.leader_epoch + 1)
 
     def move(self, number: int) -> None:
-        """Have another member of the ISR lead."""
+        """Elect another member of the ISR."""
         if number in self.placed.isr and self.stands[number].alive:
             self.decide(leader=number, leader_epoch=self.placed.leader_epoch + 1)
 
     def decide(self, **changes: Any) -> None:
-        """Commit a change of the partition, and let everybody know, sooner or later."""
+        """Commit a change of the partition; all brokers get it, sooner or later."""
         epoch = self.placed.partition_epoch + 1
         self.placed = replace(self.placed, partition_epoch=epoch, **changes)
         for stand in self.stands.values():
@@ -277,7 +279,7 @@ class ReplicaSet:
 
     def _check(
         self,
-        stand: Stand,
+        stand: SimulatedBroker,
         request: AlterPartitionRequest,
         wanted: AlterPartitionRequestPartitionData,
     ) -> ErrorCode:
@@ -294,34 +296,34 @@ class ReplicaSet:
                 return ErrorCode.INELIGIBLE_REPLICA
         return ErrorCode.NONE
 
-    # What the network does.
+    # The network.
 
-    def send(self, sender: Stand, ask: Ask) -> None:
-        """Let a request set out."""
+    def send(self, sender: SimulatedBroker, ask: Ask) -> None:
+        """Send a queued request."""
         receiver = ask.address.port
-        flying = Flying(sender.node_id, receiver, ask)
+        flying = PendingRequest(sender.node_id, receiver, ask)
         flying.sender_life, flying.receiver_life = sender.life, self.stands[receiver].life
         assert ask.address == Address("h", receiver)
         self.flying.append(flying)
 
-    def lane(self, of: Flying) -> list[Flying]:
-        """Return what is under way on the same connection, in order."""
+    def lane(self, of: PendingRequest) -> list[PendingRequest]:
+        """Return the pending requests on the same connection, in order."""
         return [
             each
             for each in self.flying
             if (each.sender, each.receiver, each.ask.lane) == (of.sender, of.receiver, of.ask.lane)
         ]
 
-    def lose(self, flying: Flying) -> None:
-        """Break the connection that a request went over."""
+    def lose(self, flying: PendingRequest) -> None:
+        """Break the connection of a request."""
         for each in self.lane(flying):
             self.flying.remove(each)
             if isinstance(each.answer, Pending):
                 each.answer.abandon()
             self._report(each, None)
 
-    def deliver(self, flying: Flying) -> bool:
-        """Let a request arrive, or its answer if there is one; tell whether anything moved."""
+    def deliver(self, flying: PendingRequest) -> bool:
+        """Deliver a request, or its response if there is one; return whether that worked."""
         receiver = self.stands[flying.receiver]
         if not receiver.alive or receiver.life != flying.receiver_life:
             self.lose(flying)
@@ -337,7 +339,7 @@ class ReplicaSet:
         self._report(first, joined(first.answer))
         return True
 
-    def _arrive(self, flying: Flying, receiver: Stand) -> None:
+    def _arrive(self, flying: PendingRequest, receiver: SimulatedBroker) -> None:
         flying.arrived = True
         request = codec.parse_request(18, memoryview(flying.ask.body), 0)
         context = RequestContext(18, None, ITSELF, self.now_ms)
@@ -352,7 +354,7 @@ class ReplicaSet:
 
         receiver.do(handle)
 
-    def _report(self, flying: Flying, body: bytes | None) -> None:
+    def _report(self, flying: PendingRequest, body: bytes | None) -> None:
         sender = self.stands[flying.sender]
         if sender.alive and sender.life == flying.sender_life:
             shown = None if body is None else memoryview(body)
@@ -361,26 +363,26 @@ class ReplicaSet:
     # Time, and everything at once.
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by, and whatever is due happen."""
+        """Let time pass, and fire the timers that are due."""
         self.now_ms += duration_ms
         for stand in self.stands.values():
             if stand.alive:
                 stand.do(stand.timers.fire)
 
-    def calm(self, rounds: int = 60) -> None:
-        """Let everything happen that is under way, again and again."""
+    def settle_all(self, rounds: int = 60) -> None:
+        """Complete everything that is pending, repeatedly."""
         for _ in range(rounds):
             self.run()
             self.pass_time(50)
 
     def run(self) -> None:
-        """Let everything happen that needs no time."""
+        """Complete everything that needs no time."""
         moved = True
         while moved:
             moved = False
             for stand in self.stands.values():
                 while stand.alive and stand.placements:
-                    stand.hear()
+                    stand.apply_next_decision()
                     moved = True
                 while stand.alive and stand.held:
                     stand.finish_sync()
@@ -394,12 +396,12 @@ class ReplicaSet:
 
 
 def _read(chunks: list[Chunk]) -> list[Chunk]:
-    """Read an answer while its files are there."""
+    """Read a response while its files exist."""
     return [joined(chunks)]
 
 
 def joined(chunks: list[Chunk]) -> bytes:
-    """Return an answer as bytes."""
+    """Return a response as bytes."""
     return b"".join(
         chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, FileSlice) else chunk
         for chunk in chunks

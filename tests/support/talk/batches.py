@@ -28,7 +28,7 @@ def make_batch(
     producer: tuple[int, int, int] = (-1, -1, -1),
     attributes: int = 0,
 ) -> memoryview:
-    """Return a batch of so many records, or of these keys and values, as a producer sends it.
+    """Return a batch of a number of records, or of these keys and values, in a producer's format.
 
     `producer` is an id, its epoch and the first sequence.
     """
@@ -65,12 +65,12 @@ def append(log: Log, batch: memoryview | None = None, epoch: int = 0) -> int:
 
 
 def batches_in(piece: FileSlice | None) -> list[Batch]:
-    """Return what a read found, after checking every batch of it."""
+    """Return the batches in a read, after checking each."""
     if piece is None:
         return []
     content = piece.file.read(piece.position, piece.length)
     found = list(batches(content))
-    assert sum(header.size for header, _ in found) == piece.length, "a batch is cut"
+    assert sum(header.size for header, _ in found) == piece.length, "a batch is incomplete"
     for header, batch in found:
         verify(batch, header)
     return found
@@ -90,9 +90,9 @@ def read_all(log: Log, limit_bytes: int = 1 << 20) -> list[Batch]:
 
 
 def committed(found: Iterable[Batch], aborted: Iterable[tuple[int, int]]) -> list[Record]:
-    """Return what a consumer shows of what it fetched, leaving out what was aborted.
+    """Return the records that a consumer shows of a fetch, without aborted ones.
 
-    As clients do: a transaction of the list is ignored from its first offset to its marker.
+    As clients do, it ignores a producer's records from the first offset in the list to the marker.
     """
     coming = sorted(aborted, key=lambda transaction: transaction[1])
     ignored: set[int] = set()

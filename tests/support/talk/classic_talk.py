@@ -43,7 +43,7 @@ NEWEST_JOIN = 9
 
 
 class Asked(Generic[R]):
-    """One request; its answer is there once the machine has given it."""
+    """One request; its response is there once the machine has given it."""
 
     def __init__(self, ask: Callable[[], Pending[R]], answered: list["Asked[Any]"]) -> None:
         self._answer: R | None = None
@@ -57,19 +57,19 @@ class Asked(Generic[R]):
 
     @property
     def waiting(self) -> bool:
-        """Whether there is neither an answer nor a refusal yet."""
+        """Whether there is neither a response nor an error yet."""
         return self._answer is None and self.refusal is None
 
     @property
     def answer(self) -> R:
-        """The answer."""
+        """The response."""
         assert self.refusal is None, self.refusal.name
         assert self._answer is not None, "the machine has not answered"
         return self._answer
 
     @property
     def code(self) -> ErrorCode:
-        """The error code of the answer or of the refusal."""
+        """The error code of the response, or of the error that was raised."""
         answer: Any = self._answer
         return ErrorCode(answer.error_code) if self.refusal is None else self.refusal
 
@@ -79,32 +79,32 @@ class Asked(Generic[R]):
 
 
 class ClassicTalk:
-    """A machine, and members who talk to it."""
+    """A state machine, and members that send it requests."""
 
     def __init__(self, settings: GroupSettings | None = None) -> None:
         chosen = settings or GroupSettings()
         image = Image()
         self.rng = Random(1)
         self.answered: list[Asked[Any]] = []
-        """Every request that was answered, in the order of the answers."""
+        """Every request that was answered, in the order of the responses."""
         self.runner = MachineRunner(
             lambda scheduler: GroupMachine(chosen, scheduler, lambda: image, self.rng)
         )
 
     @property
-    def alarms(self) -> set[str]:
-        """What members are watched for; that offsets expire has nothing to do with them."""
-        return self.runner.alarms - {EXPIRE}
+    def timers(self) -> set[str]:
+        """The timers of members; the expiration of offsets is not one of them."""
+        return self.runner.timers - {EXPIRE}
 
     @property
     def group(self) -> ClassicGroup:
-        """The group that everybody is in."""
+        """The group that all members join."""
         group = self.runner.machine.groups[GROUP]
         assert isinstance(group, ClassicGroup)
         return group
 
     def member(self, name: str, **facts: Any) -> "TalkingMember":
-        """Return somebody who is not a member yet; facts are attributes of theirs."""
+        """Return a client that is not a member yet; `facts` set its attributes."""
         member = TalkingMember(self, name)
         for fact, value in facts.items():
             assert hasattr(member, fact)
@@ -112,11 +112,11 @@ class ClassicTalk:
         return member
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by."""
+        """Let time pass."""
         self.runner.pass_time(duration_ms)
 
     def stable(self, *members: "TalkingMember") -> None:
-        """Have a new group of these members, the first of whom leads."""
+        """Create a new group of these members, the first of which leads."""
         joined = [member.join() for member in members]
         self.pass_time(SECOND_MS)
         for member, join in zip(members, joined, strict=True):
@@ -126,8 +126,15 @@ class ClassicTalk:
         synced += [member.sync() for member in members[1:]]
         assert [sync.answer.assignment for sync in synced] == [m.name.encode() for m in members]
 
+    def stable_with_new_member(self) -> tuple["TalkingMember", "TalkingMember"]:
+        """Return the only member of a group, and a client that has got its member id."""
+        member, new = self.member("alice"), self.member("bob")
+        self.stable(member)
+        new.member_id = new.join_once().answer.member_id
+        return member, new
+
     def leave(self, *leavers: MemberIdentity) -> Asked[LeaveGroupResponse]:
-        """Have members removed by somebody else."""
+        """Remove members, as an operator does."""
         return self.ask(lambda machine: machine.classic.leave(GROUP, list(leavers)))
 
     def describe(self, version: int = 6, group_id: str = GROUP) -> DescribedGroup:
@@ -135,12 +142,12 @@ class ClassicTalk:
         return self.ask(lambda machine: machine.classic.describe(group_id, version)).answer
 
     def ask(self, operation: Callable[[GroupMachine], Outcome[R]]) -> Asked[R]:
-        """Have an operation carried out."""
+        """Run an operation."""
         return Asked(lambda: self.runner.run(operation), self.answered)
 
 
 class TalkingMember:
-    """A client: what it would say of itself, and what it was told."""
+    """A client: its own state, and the responses it got."""
 
     def __init__(self, talk: ClassicTalk, name: str) -> None:
         self._talk = talk
@@ -156,7 +163,7 @@ class TalkingMember:
         self.leads = False
 
     def join(self) -> Asked[JoinGroupResponse]:
-        """Join; a first answer that only brings a member id is not worth telling."""
+        """Join; join again if the first response only contains a member id."""
         asked = self.join_once()
         if not asked.waiting and asked.code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = asked.answer.member_id
@@ -181,7 +188,7 @@ class TalkingMember:
         return self._talk.ask(lambda machine: machine.classic.join(request, caller))
 
     def take(self, joined: Asked[JoinGroupResponse]) -> None:
-        """Learn from the answer to a JoinGroup that succeeded."""
+        """Apply a successful JoinGroup response."""
         answer = joined.answer
         assert answer.error_code == 0, ErrorCode(answer.error_code).name
         self.member_id = answer.member_id
@@ -189,7 +196,7 @@ class TalkingMember:
         self.leads = answer.leader == self.member_id
 
     def sync(self, assignments: Mapping[str, bytes] | None = None) -> Asked[SyncGroupResponse]:
-        """Come for the assignment, or bring those of all."""
+        """Send SyncGroup, with all assignments if the client leads."""
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=self.generation,
@@ -204,16 +211,16 @@ class TalkingMember:
         return self._talk.ask(lambda machine: machine.classic.sync(request))
 
     def heartbeat(self) -> ErrorCode:
-        """Say that it is there; return what it is told."""
+        """Send a heartbeat; return the error code."""
         return self.send_heartbeat().code
 
     def send_heartbeat(self, *, waits: bool = False) -> Asked[HeartbeatResponse]:
-        """Say that it is there."""
+        """Send a heartbeat."""
         request = self._heartbeat()
         return self._talk.ask(lambda machine: machine.classic.heartbeat(request, waits=waits))
 
-    def hasten(self) -> None:
-        """Want something else while a heartbeat waits."""
+    def change_subscription(self) -> None:
+        """Change the subscription while a heartbeat waits."""
         request = self._heartbeat()
         self._talk.ask(lambda machine: machine.classic.hasten(request))
 
@@ -226,19 +233,19 @@ class TalkingMember:
         )
 
     def leave(self) -> ErrorCode:
-        """Go; return what it is told."""
+        """Leave; return the error code."""
         asked = self.send_leave()
         if asked.refusal is not None:
             return asked.refusal
         return ErrorCode(asked.answer.members[0].error_code)
 
     def send_leave(self) -> Asked[LeaveGroupResponse]:
-        """Go."""
+        """Leave."""
         leaver = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         return self._talk.leave(leaver)
 
     def commits(self, *, transactional: bool = False) -> ErrorCode:
-        """Return what a commit would be told."""
+        """Return the error code that a commit would get."""
         try:
             self._talk.group.check_commit(
                 self.member_id, self.instance_id, self.generation, transactional=transactional

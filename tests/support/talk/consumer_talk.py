@@ -5,8 +5,8 @@
     first.join(["orders"])
     assert first.told == talk.slots("orders")
 
-Time stands still until `pass_time` moves it. Records are kept as bytes, and `restart` makes a new
-coordinator from nothing else.
+Time passes only in `pass_time`. Records are kept as bytes, and `restart` creates a new coordinator
+from nothing else.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -50,7 +50,7 @@ class ConsumerTalk:
         self.now_ms = 0
         self.log: list[CoordinatorRecord] = []
         self.refusal: ApiError | None = None
-        """What every write fails with, if set."""
+        """The error of every write, if set."""
         self._topics_made = 0
         self._due: dict[str, tuple[int, Callable[[], Outcome[None]]]] = {}
         self.machine = self._load()
@@ -59,39 +59,39 @@ class ConsumerTalk:
 
     @property
     def wall_ms(self) -> int:
-        """What the calendar says."""
+        """The wall clock."""
         return START_MS + self.now_ms
 
     @property
     def group(self) -> ConsumerGroup:
-        """The group that members join unless told otherwise."""
+        """The group that members join by default."""
         group = self.machine.groups[GROUP]
         assert isinstance(group, ConsumerGroup)
         return group
 
     def member(self, member_id: str, instance_id: str | None = None) -> "TalkingMember":
-        """Return somebody who has not joined yet."""
+        """Return a member that has not joined yet."""
         return TalkingMember(self, member_id, instance_id)
 
-    def beat(
+    def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, version: int = 1
     ) -> ConsumerGroupHeartbeatResponse:
-        """Return the response to a heartbeat; raise the `ApiError` with which it is refused."""
+        """Return the response to a heartbeat; raise its `ApiError` if it fails."""
         caller = Caller("client", "/host", version, self.wall_ms)
         return self.run(lambda: self.machine.consumer.heartbeat(request, caller))
 
     def refused(self, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> ErrorCode:
-        """Return the error of a heartbeat that must not be taken."""
+        """Return the error of a heartbeat that must fail."""
         before = len(self.log)
         try:
-            response = self.beat(request, version)
+            response = self.heartbeat(request, version)
         except ApiError as error:
             assert len(self.log) == before
             return error.code
-        raise AssertionError(f"the coordinator took it: {response}")
+        raise AssertionError(f"the heartbeat succeeded: {response}")
 
     def run(self, operation: Callable[[], Outcome[T]]) -> T:
-        """Carry out an operation; what it writes is safe at once."""
+        """Run an operation; its records are replicated at once."""
         outcome = operation()
         if outcome.records and self.refusal is not None:
             if outcome.refused is not None:
@@ -104,17 +104,17 @@ class ConsumerTalk:
         return outcome.response
 
     def written(self, since: int) -> list[Stored]:
-        """Return what was stored from a place in the log on."""
+        """Return the records from a position of the log on."""
         found = (decode_group_record(record) for record in self.log[since:])
         return [stored for stored in found if stored is not None]
 
     def restart(self) -> None:
-        """Forget everything but the log."""
+        """Forget everything except the log."""
         self._due.clear()
         self.machine = self._load()
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by; whatever is due happens at its own time."""
+        """Let time pass; each timer fires at its own time."""
         end_ms = self.now_ms + duration_ms
         while due := [(when, name) for name, (when, _) in self._due.items() if when <= end_ms]:
             self.now_ms, name = min(due)
@@ -126,15 +126,15 @@ class ConsumerTalk:
         self.now_ms = end_ms
 
     def schedule(self, name: str, delay_ms: int, operation: Callable[[], Outcome[None]]) -> None:
-        """Run an operation later."""
+        """Schedule an operation."""
         self._due[name] = (self.now_ms + max(1, delay_ms), operation)
 
     def cancel(self, name: str) -> None:
-        """Forget an operation."""
+        """Cancel an operation."""
         self._due.pop(name, None)
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Make a topic."""
+        """Create a topic."""
         self._topics_made += 1
         topic_id = self._topics_made.to_bytes(16, "big").hex()
         self.image.replay(
@@ -143,7 +143,7 @@ class ConsumerTalk:
         self.machine.topics_changed([])
 
     def grow_topic(self, name: str, by: int = 1) -> None:
-        """Give a topic more partitions."""
+        """Add partitions to a topic."""
         topic_id = self.image.topics[name].topic_id.hex()
         self.image.replay(PartitionsAdded(topic_id=topic_id, replicas=[[1]] * by))
         self.machine.topics_changed([])
@@ -159,12 +159,12 @@ class ConsumerTalk:
         return {(topic.topic_id, n) for topic in topics for n in range(len(topic.partitions))}
 
     def settle(self, members: Collection["TalkingMember"], rounds: int = 20) -> None:
-        """Let members report and obey until nothing moves any more."""
+        """Let members send heartbeats and follow the responses until nothing changes any more."""
         for _ in range(rounds):
             for member in members:
-                member.obey()
-                member.beat()
-            if self.group.state == "Stable" and all(m.owned == m.told for m in members):
+                member.follow_assignment()
+                member.heartbeat()
+            if self.group.state == "Stable" and all(m.owned == m.assigned for m in members):
                 return
         raise AssertionError(f"the group is still {self.group.state}")
 
@@ -177,7 +177,7 @@ class ConsumerTalk:
 
 
 class TalkingMember:
-    """The client's side: it does as it is told when it comes round to it (`obey`)."""
+    """The client: it follows its assignment only when `follow_assignment` is called."""
 
     def __init__(self, talk: ConsumerTalk, member_id: str, instance_id: str | None = None) -> None:
         self._talk = talk
@@ -185,9 +185,9 @@ class TalkingMember:
         self.instance_id = instance_id
         self.epoch = 0
         self.owned: set[Slot] = set()
-        """What it reads from, as it believes."""
-        self.told: set[Slot] = set()
-        """What it was last told to read from."""
+        """The partitions that it reads."""
+        self.assigned: set[Slot] = set()
+        """Its last assignment."""
         self.subscription: dict[str, object] = {}
         self._reported: set[Slot] | None = None
 
@@ -199,32 +199,34 @@ class TalkingMember:
         version: int = 1,
         assignor: str | None = None,
     ) -> ConsumerGroupHeartbeatResponse:
-        """Join, or join again, with nothing."""
-        self.epoch, self.owned, self.told, self._reported = 0, set(), set(), set()
+        """Join, or rejoin, without partitions."""
+        self.epoch, self.owned, self.assigned, self._reported = 0, set(), set(), set()
         if names is not None or regex is not None:
             topics = None if names is None else list(names)
             self.subscription = {"subscribed_topic_names": topics, "subscribed_topic_regex": regex}
-        return self.hear(self._talk.beat(self.request(full=True, assignor=assignor), version))
+        return self.take_response(
+            self._talk.heartbeat(self.request(full=True, assignor=assignor), version)
+        )
 
-    def beat(self, *, full: bool = False) -> ConsumerGroupHeartbeatResponse:
-        """Report, and take note of the response."""
-        return self.hear(self._talk.beat(self.request(full=full)))
+    def heartbeat(self, *, full: bool = False) -> ConsumerGroupHeartbeatResponse:
+        """Send a heartbeat, and keep the response."""
+        return self.take_response(self._talk.heartbeat(self.request(full=full)))
 
     def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
-        """Stop reading, and say so."""
-        self.owned, self.told = set(), set()
+        """Give up partitions, and report that."""
+        self.owned, self.assigned = set(), set()
         request = ConsumerGroupHeartbeatRequest(
             group_id=GROUP,
             member_id=self.member_id,
             instance_id=self.instance_id,
             member_epoch=epoch,
         )
-        return self._talk.beat(request)
+        return self._talk.heartbeat(request)
 
     def request(
         self, *, full: bool = False, assignor: str | None = None
     ) -> ConsumerGroupHeartbeatRequest:
-        """Return what it has to say: all where it lost track, else what has changed."""
+        """Return the fields of the next heartbeat: all after an error, otherwise only changes."""
         full = full or self._reported is None
         request = ConsumerGroupHeartbeatRequest(
             group_id=GROUP,
@@ -244,26 +246,28 @@ class TalkingMember:
                 setattr(request, name, value)
         return request
 
-    def hear(self, response: ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
-        """Take note of a response."""
+    def take_response(
+        self, response: ConsumerGroupHeartbeatResponse
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Keep a response."""
         assert response.member_id is not None
         self.member_id, self.epoch = response.member_id, response.member_epoch
         self._reported = set(self.owned)
         if response.assignment is not None:
-            self.told = slots_of(response.assignment)
+            self.assigned = slots_of(response.assignment)
         return response
 
-    def lose_track(self) -> None:
-        """Hear nothing: whatever was said must be said again."""
+    def lose_response(self) -> None:
+        """Lose a response: the next heartbeat has all fields."""
         self._reported = None
 
-    def obey(self) -> None:
-        """Stop reading what is not its own, then read what is."""
-        self.owned = set(self.told)
+    def follow_assignment(self) -> None:
+        """Give up revoked partitions, then read the assigned ones."""
+        self.owned = set(self.assigned)
 
     def drop_all(self) -> None:
-        """Stop reading everything: it was fenced."""
-        self.owned, self.told = set(), set()
+        """Give up all partitions: the member was fenced."""
+        self.owned, self.assigned = set(), set()
 
 
 def slots_of(assignment: Assignment) -> set[Slot]:
@@ -275,12 +279,14 @@ def slots_of(assignment: Assignment) -> set[Slot]:
     }
 
 
-def two_members() -> tuple[ConsumerTalk, TalkingMember, TalkingMember]:
-    """Return a talk about four partitions: the first member owns them, the second just joined."""
-    talk = ConsumerTalk({"t": 4})
-    first, second = talk.member("first"), talk.member("second")
+def two_members(
+    partitions: int = 4, names: tuple[str, str] = ("first", "second")
+) -> tuple[ConsumerTalk, TalkingMember, TalkingMember]:
+    """Return a talk about one topic: the first member owns it, the second just joined."""
+    talk = ConsumerTalk({"t": partitions})
+    first, second = (talk.member(name) for name in names)
     first.join(["t"])
-    first.obey()
-    first.beat()
+    first.follow_assignment()
+    first.heartbeat()
     second.join(["t"])
     return talk, first, second

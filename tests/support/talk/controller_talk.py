@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from barnabas.controller import brokers, elections, growth, in_sync, placement, reassignment
+from barnabas.controller import brokers, elections, growth, isr_decisions, placement, reassignment
 from barnabas.controller import topic_decisions as topics
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.metadata.image import TOPIC, BrokerImage, Image, PartitionImage
@@ -46,7 +46,7 @@ TOPIC_NAME = "orders"
 
 
 class ControllerTalk:
-    """The active controller of a cluster, with one topic to speak of."""
+    """The active controller of a cluster, with one default topic."""
 
     def __init__(self, **defaults: str) -> None:
         self.image = Image()
@@ -58,7 +58,7 @@ class ControllerTalk:
         self.commit([ClusterFormed(cluster_id="cluster")])
 
     def commit(self, records: Sequence[MetadataRecord]) -> None:
-        """Take records in, over their stored form, as a batch of the metadata log."""
+        """Apply records in their stored form, as a batch of the metadata log."""
         for record in records:
             self.image.replay(decode(*encode(record)))
         self.end_offset += len(records)
@@ -74,7 +74,7 @@ class ControllerTalk:
         previous: int = -1,
         directory: bytes | None = None,
     ) -> BrokerRegistrationRequest:
-        """Return what a broker that starts says of itself."""
+        """Return the registration request of a broker."""
         return BrokerRegistrationRequest(
             broker_id=node_id,
             cluster_id="cluster",
@@ -97,12 +97,12 @@ class ControllerTalk:
         return epoch
 
     def start(self, node_id: int, rack: str | None = None) -> None:
-        """Register a broker and let it in."""
+        """Register a broker and unfence it."""
         self.register(self.registration(node_id, rack=rack))
-        assert not self.beat(node_id).is_fenced
+        assert not self.heartbeat(node_id).is_fenced
 
     def restart(self, node_id: int, *, clean: bool = False, directory: bytes | None = None) -> None:
-        """Let another process of a broker take its place."""
+        """Register a new process of a broker."""
         known = self.broker(node_id)
         request = self.registration(
             node_id,
@@ -111,7 +111,7 @@ class ControllerTalk:
         )
         self.register(request)
 
-    def beat(
+    def heartbeat(
         self,
         node_id: int,
         *,
@@ -120,7 +120,7 @@ class ControllerTalk:
         want_fence: bool = False,
         epoch: int | None = None,
     ) -> BrokerHeartbeatResponse:
-        """Send a heartbeat, by default of a broker that has applied everything."""
+        """Send a heartbeat, by default of a broker that has applied all metadata."""
         request = BrokerHeartbeatRequest(
             broker_id=node_id,
             broker_epoch=self.broker(node_id).broker_epoch if epoch is None else epoch,
@@ -139,18 +139,18 @@ class ControllerTalk:
         self.commit(self.heartbeats.expire(self.image, node_id, self.defaults, self.end_offset))
 
     def unregister(self, node_id: int) -> None:
-        """Strike a broker off."""
+        """Unregister a broker."""
         self.commit(brokers.unregister(self.image, node_id, self.defaults))
         self.heartbeats.forget(node_id)
 
     def broker(self, node_id: int) -> BrokerImage:
-        """Return a broker as the image shows it."""
+        """Return a broker in the image."""
         return self.image.brokers[node_id]
 
     # Topics
 
     def create(self, *replicas: Sequence[int], name: str = TOPIC_NAME, **config: str) -> None:
-        """Make a topic with its replicas placed by hand; in names of configs `_` is a dot."""
+        """Create a topic with given replicas; `_` in names of configs stands for a dot."""
         record = TopicCreated(
             name=name,
             topic_id=(len(self.image.topics) + 1).to_bytes(16, "big").hex(),
@@ -162,14 +162,14 @@ class ControllerTalk:
         left_out = placement.leave_out_inactive(self.image, record.topic_id, record.replicas)
         self.commit([record, *left_out])
 
-    def create_short(self, *replicas: Sequence[int], wanted: int) -> None:
-        """Make a topic that is to have so many replicas of each partition when brokers are back."""
+    def create_with_missing_replicas(self, *replicas: Sequence[int], wanted: int) -> None:
+        """Create a topic that gets its replication factor once the brokers are back."""
         self.create(*replicas)
         topic_id = self.image.topics[TOPIC_NAME].topic_id.hex()
         self.commit([ReplicationFactorChanged(topic_id=topic_id, replication_factor=wanted)])
 
     def configure(self, name: str = TOPIC_NAME, **config: str) -> None:
-        """Set configs of a topic, and draw the consequences in the same batch."""
+        """Set configs of a topic, with the consequences in the same batch."""
         changes: Mapping[str, str | None] = {k.replace("_", "."): v for k, v in config.items()}
         changed = ConfigChanged(kind=TOPIC, name=name, changes=dict(changes))
         ahead = self.image.fork()
@@ -177,13 +177,13 @@ class ControllerTalk:
         self.commit([changed, *elections.configs_changed(ahead, [name], self.defaults)])
 
     def grow(self, at_a_time: int = growth.PARTITIONS_AT_A_TIME) -> int:
-        """Add missing replicas, as the controller does by itself; return how many records."""
+        """Add missing replicas, as the controller does by itself; return the number of records."""
         records = growth.grow(self.image, self.defaults, at_a_time)
         self.commit(records)
         return len(records)
 
     def partition(self, number: int = 0, name: str = TOPIC_NAME) -> PartitionImage:
-        """Return a partition as the image shows it."""
+        """Return a partition in the image."""
         return self.image.topics[name].partitions[number]
 
     def alter(
@@ -198,7 +198,7 @@ class ControllerTalk:
         member_epochs: Mapping[int, int] | None = None,
         recovery_state: int = 0,
     ) -> AlterPartitionResponsePartitionData:
-        """Propose an ISR, by default as its leader that has seen the latest of everything."""
+        """Propose an ISR, by default as its leader with the latest epochs."""
         seen = seen or self.partition(number, name)
         leader = seen.leader if sender is None else sender
         epochs = {b.node_id: b.broker_epoch for b in self.image.brokers.values()}
@@ -220,7 +220,7 @@ class ControllerTalk:
             broker_epoch=epochs.get(leader, -1) if sender_epoch is None else sender_epoch,
             topics=[topic],
         )
-        records, response = in_sync.alter_partition(self.image, request, self.defaults)
+        records, response = isr_decisions.alter_partition(self.image, request, self.defaults)
         self.commit(records)
         return response.topics[0].partitions[0]
 
@@ -232,7 +232,7 @@ class ControllerTalk:
         name: str = TOPIC_NAME,
         may_change_count: bool = True,
     ) -> ReassignablePartitionResponse:
-        """Begin to move a partition, or cancel its move."""
+        """Reassign a partition, or cancel the reassignment."""
         target = None if replicas is None else list(replicas)
         move = ReassignablePartition(partition_index=number, replicas=target)
         request = AlterPartitionReassignmentsRequest(
@@ -244,7 +244,7 @@ class ControllerTalk:
         return response.responses[0].partitions[0]
 
     def elect(self, election_type: int, *numbers: int) -> dict[int, PartitionResult]:
-        """Ask for elections in some partitions of the topic, or in all there are."""
+        """Request leader elections in some or all partitions of the topic."""
         asked = [TopicPartitions(topic=TOPIC_NAME, partitions=list(numbers))] if numbers else None
         request = ElectLeadersRequest(election_type=election_type, topic_partitions=asked)
         records, response = elections.elect_leaders(self.image, request, self.defaults)

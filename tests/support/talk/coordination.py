@@ -5,9 +5,9 @@
     runner.pass_time(100)
     assert answer.done
 
-It does what `node/coordination/coordinator_shard.py` does on a real partition. Commits happen at
-once unless `hold_commits`; writes are refused while `refusal` is set; `crash` leaves what was
-committed.
+It does what `node/coordination/coordinator_shard.py` does on a real partition. Records are
+committed at once unless `hold_commits` is set; writes fail while `refusal` is set; `crash` keeps
+committed records only.
 """
 
 from collections.abc import Callable
@@ -32,17 +32,17 @@ NEWEST = 99
 
 
 class Entry(NamedTuple):
-    """What the log holds: records, or the end of a transaction."""
+    """An entry of the log: records, or the end of a transaction."""
 
     records: tuple[CoordinatorRecord, ...]
     producer: ProducerIdAndEpoch | None = None
     is_marker: bool = False
     committed: bool = True
-    """What a marker says."""
+    """The content of a marker."""
 
 
-class Alarm(NamedTuple):
-    """An operation for later."""
+class Timer(NamedTuple):
+    """A scheduled operation."""
 
     deadline_ms: int
     number: int
@@ -51,48 +51,48 @@ class Alarm(NamedTuple):
 
 
 class MachineRunner(Generic[M]):
-    """One machine, its clock and its log. It is the machine's `Scheduler`, too."""
+    """A state machine, its clock and its log; also the machine's `Scheduler`."""
 
     def __init__(self, make: Callable[[Scheduler], M]) -> None:
         self._make = make
         self._now_ms = 0
         self._wall_ms = START_MS
-        self._alarms: dict[str, Alarm] = {}
+        self._alarms: dict[str, Timer] = {}
         self._alarms_set = 0
         self._waiting: list[tuple[int, Callable[[], None]]] = []
         self.log: list[Entry] = []
         self.committed = 0
-        """How many entries of the log are safe."""
+        """How many entries of the log are committed."""
         self.hold_commits = False
         self.refusal: ApiError | None = None
-        """What every write fails with, if set."""
+        """The error of every write, if set."""
         self.failures: list[ApiError] = []
-        """How operations failed that nobody waited for."""
+        """The errors of operations without a caller."""
         self.machine = make(self)
         self.machine.loaded()
 
     @property
     def now_ms(self) -> int:
-        """A clock that never jumps."""
+        """The monotonic clock."""
         return self._now_ms
 
     def set_clock(self, by_ms: int) -> None:
-        """Have the calendar's clock jump."""
+        """Let the wall clock jump."""
         self._wall_ms += by_ms
 
     @property
     def wall_ms(self) -> int:
-        """What the calendar says."""
+        """The wall clock."""
         return self._wall_ms
 
     @property
-    def alarms(self) -> set[str]:
-        """The names of everything that is to be done later."""
+    def timers(self) -> set[str]:
+        """The names of all scheduled operations."""
         return set(self._alarms)
 
     @property
-    def alarms_set(self) -> int:
-        """How often something was put off so far."""
+    def timers_set(self) -> int:
+        """How many operations were scheduled so far."""
         return self._alarms_set
 
     @property
@@ -101,28 +101,28 @@ class MachineRunner(Generic[M]):
         return [record for entry in self.log for record in entry.records]
 
     def caller(self, version: int = NEWEST, client_id: str = "client") -> Caller:
-        """Return somebody who asks now."""
+        """Return a caller at the current time."""
         return Caller(client_id, "/test", version, self._wall_ms)
 
     def run(self, operation: Callable[[M], Outcome[T]]) -> Pending[T]:
-        """Carry out an operation; raises the `ApiError` with which it is refused."""
+        """Run an operation; raises its `ApiError` if it fails."""
         return self._run(lambda: operation(self.machine))
 
     def end_transaction(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """Put a marker into the log."""
+        """Append a marker to the log."""
         self.log.append(Entry((), producer, is_marker=True, committed=committed))
         self.machine.replay_marker(producer, committed=committed)
         self._maybe_commit()
 
     def commit(self, count: int | None = None) -> None:
-        """Make so many entries safe that are not yet, or all; answers go that waited for it."""
+        """Commit a number of entries, or all; send the responses that waited for them."""
         missing = len(self.log) - self.committed
         self.committed += missing if count is None else min(count, missing)
         while self._waiting and self._waiting[0][0] <= self.committed:
             self._waiting.pop(0)[1]()
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by; whatever is due happens, each at its own time."""
+        """Let time pass; each timer fires at its own time."""
         end_ms = self._now_ms + duration_ms
         while True:
             due = min(self._alarms.values(), default=None)
@@ -134,7 +134,7 @@ class MachineRunner(Generic[M]):
         self._move_to(end_ms)
 
     def crash(self) -> None:
-        """Begin again from what was committed; whoever waited never hears."""
+        """Restart from the committed records; pending operations get no response."""
         del self.log[self.committed :]
         self._alarms.clear()
         self._waiting.clear()
@@ -148,13 +148,13 @@ class MachineRunner(Generic[M]):
         self.machine.loaded()
 
     def schedule(self, name: str, delay_ms: int, operation: Callable[[], Outcome[None]]) -> None:
-        """Run an operation later; an earlier one under the same name is forgotten."""
+        """Schedule an operation; it replaces one with the same name."""
         self._alarms_set += 1
         deadline_ms = self._now_ms + max(1, delay_ms)
-        self._alarms[name] = Alarm(deadline_ms, self._alarms_set, name, operation)
+        self._alarms[name] = Timer(deadline_ms, self._alarms_set, name, operation)
 
     def cancel(self, name: str) -> None:
-        """Forget an operation."""
+        """Cancel an operation."""
         self._alarms.pop(name, None)
 
     def _run(self, operation: Callable[[], Outcome[T]]) -> Pending[T]:
@@ -168,7 +168,7 @@ class MachineRunner(Generic[M]):
             for record in outcome.records:
                 self.machine.replay(record, outcome.producer)
         answer: Pending[T] = Pending()
-        self._waiting.append((len(self.log), lambda: _let_go(outcome, answer)))
+        self._waiting.append((len(self.log), lambda: _complete_until(outcome, answer)))
         self._maybe_commit()
         return answer
 
@@ -186,7 +186,7 @@ class MachineRunner(Generic[M]):
         self._now_ms = now_ms
 
 
-def _let_go(outcome: Outcome[T], answer: Pending[T]) -> None:
+def _complete_until(outcome: Outcome[T], answer: Pending[T]) -> None:
     if outcome.committed is not None:
         outcome.committed()
     response = outcome.response

@@ -1,26 +1,27 @@
-"""A node and somebody who talks to it in frames, with no socket, thread or clock between them.
+"""A node and a client that exchange frames, without a socket, thread or clock.
 
     talk = Dialogue(folder)
     answer = talk.ask(MetadataRequest(topics=None), version=12)
 
-Requests and answers pass through the generated codecs, so that Produce and Fetch, which the
-broker reads and writes by hand, are held against them in every dialogue. Time stands still until
-`pass_time` moves it; syncs happen at once unless `hold_syncs` keeps them back, and scans unless
-`hold_scans` does.
+Requests and responses pass through the generated codecs, so that every dialogue also checks the
+hand-written codecs of Produce and Fetch against them. Time passes only in `pass_time`. Syncs happen
+at once unless `hold_syncs` is set, and scans unless `hold_scans` is set.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from barnabas import config
-from barnabas.effects import Ask, Effect, Flush, MakeDurable, Notice, Remove, Scan
+from barnabas.effects import Ask, AuditLine, Effect, Flush, MakeDurable, Notice, Remove, Scan
 from barnabas.handlers.context import RequestContext
+from barnabas.handlers.produce_fetch.produce_again import PacedAnswer
 from barnabas.handlers.registry import PRODUCE, SERVED, dispatch, serve_itself
 from barnabas.handlers.rows.row import Answer
 from barnabas.handlers.shapes import Shapes
-from barnabas.model.callers import unauthenticated
+from barnabas.model.callers import PEER_LISTENER, unauthenticated
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
 from barnabas.model.steps import Call, finish, resume
@@ -33,15 +34,15 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.produce import parse_request as parse_produce
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 
 CLIENT = unauthenticated("test")
-PEER = unauthenticated("10.0.0.2", peer=True)
+PEER = unauthenticated("10.0.0.2", PEER_LISTENER)
 START_MS = 1_700_000_000_000
 
 
 class Exchange:
-    """One request; its answer is there once the node has given it."""
+    """One request; its response is there once the node has given it."""
 
     def __init__(self, api_key: int, version: int, correlation_id: int) -> None:
         self._api_key = api_key
@@ -53,30 +54,30 @@ class Exchange:
 
     @property
     def throttle_ms(self) -> int:
-        """For how long the connection would not be read after the answer."""
+        """How long the connection is not read after the response, because of a quota."""
         return self.context.throttle_ms
 
     @property
     def waiting(self) -> bool:
-        """Whether there is no answer yet."""
+        """Whether there is no response yet."""
         return self.content is None
 
     @property
     def answer(self) -> Any:
-        """The answer, decoded by the generated codec."""
+        """The response, decoded by the generated codec."""
         assert self.content is not None, "the node has not answered"
         head = response_header(self._api_key, self._version, self._correlation_id)
-        assert self.content.startswith(head), "the answer has another header"
+        assert self.content.startswith(head), "the response has another header"
         body = self.content[len(head) :]
         return decode_exact(response_class(self._api_key), self._version, body)
 
     def abandon(self) -> None:
-        """Close the connection before the answer is there."""
+        """Close the connection before the response is there."""
         assert self.pending is not None
         self.pending.abandon()
 
     def take(self, chunks: list[Chunk]) -> None:
-        """Put an answer together as the edge would send it."""
+        """Assemble a response as the edge would send it."""
         parts = [
             chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, FileSlice) else chunk
             for chunk in chunks
@@ -85,32 +86,34 @@ class Exchange:
 
 
 class Dialogue:
-    """A node on a real folder, and the outside world that it needs."""
+    """A node on a real folder, and its environment."""
 
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         flags = {**(settings or {}), "broker.data_dir": str(folder)}
         self.settings = config.load(None, {}, flags)
         self.caller = CLIENT
-        """The client that the requests come from."""
+        """The client that sends the requests."""
         self.now_ms = START_MS
         self.hold_syncs = False
         self.hold_scans = False
         self.fast_path = False
-        """Whether requests go by `handlers/shapes.py` where they can."""
+        """Whether requests use `handlers/shapes.py` if they can."""
         self.notices: list[Notice] = []
+        self.audited: list[dict[str, Any]] = []
+        """The lines of the audit log."""
         self.asked: list[Ask] = []
-        """What other brokers were asked; a test answers."""
+        """Pending requests to other brokers; a test answers them."""
         self._held: list[Flush | MakeDurable] = []
         self._call: Call | None = None
         self.scans: list[Scan] = []
-        """The scans that are held back."""
+        """The held scans."""
         self._correlation_id = 0
         self.node = self._start()
 
     def ask(self, request: Message, version: int | None = None) -> Any:
-        """Return the answer to a request, in the highest version unless told otherwise.
+        """Return the response to a request, in the highest version by default.
 
-        What waits for something else to be asked is answered as if that were so.
+        The request must not have to wait for another request.
         """
         exchange = self.send(request, version)
         overtaken = exchange.context.overtaken
@@ -120,20 +123,22 @@ class Dialogue:
         return exchange.answer
 
     def send(self, request: Message, version: int | None = None) -> Exchange:
-        """Hand a request to the node; the answer may come later."""
+        """Send a request to the node; the response may come later."""
         key = KEYS[type(request).__name__]
         chosen = SERVED[key].high if version is None else version
         return self.send_frame(self.frame(request, chosen), key, chosen)
 
     def send_frame(self, frame: bytes, key: int, version: int) -> Exchange:
-        """Hand a frame to the node as it is."""
+        """Send a frame to the node as it is."""
         exchange = Exchange(key, version, self._correlation_id)
         content = memoryview(bytearray(frame))
-        answer: Answer = self._once_more(content) if self.fast_path else None
+        answer: Answer = self._once_more(content, exchange) if self.fast_path else None
         if answer is None:
             answer, context = dispatch(self.node, content, self.caller, self.now_ms)
             exchange.context = context
-        content[:] = b"\xff" * len(content)  # as the next request would in the receive buffer
+        content[:] = b"\xff" * len(
+            content
+        )  # as the next request would overwrite the receive buffer
         if isinstance(answer, Pending):
             exchange.pending = answer
             answer.when_done(exchange.take)
@@ -143,7 +148,7 @@ class Dialogue:
         return exchange
 
     def frame(self, request: Message, version: int) -> bytes:
-        """Write a request with its header; a version that nobody has gets an empty body."""
+        """Encode a request with its header; an unknown version gets an empty body."""
         key = KEYS[type(request).__name__]
         self._correlation_id += 1
         header = RequestHeader(
@@ -159,7 +164,7 @@ class Dialogue:
         return head + encoder(type(request), version)(request)
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by, and whatever is due happen."""
+        """Let time pass, and fire the timers that are due."""
         self.now_ms += duration_ms
         self.node.timers.now_ms += duration_ms
         self.node.timers.wall_ms = self.now_ms
@@ -167,7 +172,7 @@ class Dialogue:
         self.settle()
 
     def settle(self) -> None:
-        """Carry out what the node asked for, until it asks for nothing more."""
+        """Carry out the node's effects until there are none."""
         while self.node.outbox:
             effects = self.node.outbox[:]
             self.node.outbox.clear()
@@ -175,21 +180,21 @@ class Dialogue:
                 self._carry_out(effect)
 
     def release_syncs(self) -> None:
-        """Let the syncs that were held back happen."""
+        """Complete the held syncs."""
         self.hold_syncs = False
         held, self._held = self._held, []
         self.node.outbox.extend(held)
         self.settle()
 
     def release_scans(self) -> None:
-        """Do the scans that were held back, to their ends."""
+        """Run the held scans to their ends."""
         self.hold_scans = False
         held, self.scans = self.scans, []
         self.node.outbox.extend(held)
         self.settle()
 
     def step_scan(self) -> bool:
-        """Make one step of the first scan that is held back; tell whether there are more."""
+        """Run one step of the first held scan; return whether there are more."""
         steps = self.scans[0].steps
         try:
             self._call = resume(steps, self._call)
@@ -200,15 +205,15 @@ class Dialogue:
         return bool(self.scans)
 
     def restart(self, *, crash: bool = False) -> None:
-        """Stop and start again on the same folder; a crash leaves without a word."""
+        """Stop and restart on the same folder; a crash does not stop cleanly."""
         if not crash:
             self.stop()
         self.node = self._start()
 
-    def _once_more(self, frame: memoryview) -> Answer:
-        """Send a request as if one just like it had been sent before."""
+    def _once_more(self, frame: memoryview, exchange: Exchange) -> Answer:
+        """Send a request as if an identical one had been sent before."""
         header = parse_request_header(frame)
-        shapes, prefix_bytes = Shapes(self.node).of(CLIENT), 0
+        shapes, prefix_bytes = Shapes(self.node).of(self.caller), 0
         if header.api_key == PRODUCE:
             produce = parse_produce(header.api_version, frame, header.body)
             prefix_bytes = shapes.learn_produce(frame, header, produce)
@@ -217,6 +222,8 @@ class Dialogue:
             for _ in range(2):
                 prefix_bytes = shapes.learn_commit(frame, header, commit, self.now_ms - 1)
         known = shapes.answer(frame, prefix_bytes, self.now_ms) if prefix_bytes else None
+        if isinstance(known, PacedAnswer):
+            known, exchange.context = known
         return [known[4:]] if isinstance(known, bytes) else known
 
     def _start(self) -> Node:
@@ -229,7 +236,7 @@ class Dialogue:
         return node
 
     def stop(self) -> None:
-        """Sync everything and stop cleanly, for another broker to go on with the folder."""
+        """Sync everything and stop cleanly, so that another broker can use the folder."""
         for partition in self.node.partitions.values():
             partition.flusher.flush()
         self.release_syncs()
@@ -253,10 +260,16 @@ class Dialogue:
                     self.node.disk.remove_tree(path)
             case Ask():
                 self.asked.append(effect)
-            case Notice():
-                self.notices.append(effect)
+            case Notice() | AuditLine():
+                self._hear(effect)
             case _:
-                raise AssertionError(f"a dialogue does not expect {effect}")
+                raise AssertionError(f"unexpected effect: {effect}")
+
+    def _hear(self, said: Notice | AuditLine) -> None:
+        if isinstance(said, Notice):
+            self.notices.append(said)
+        else:
+            self.audited.append(json.loads(said.text))
 
     def _scan(self, scan: Scan) -> None:
         if self.hold_scans:

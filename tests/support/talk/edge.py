@@ -5,6 +5,7 @@ from random import Random
 
 from barnabas.effects import (
     Ask,
+    AuditLine,
     Clean,
     Effect,
     Flush,
@@ -23,7 +24,7 @@ from barnabas.model.steps import finish
 from barnabas.node.chores.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.sim.memory_disk import MemoryDisk
-from barnabas.storage.compaction import clean
+from barnabas.storage.compacting.compaction import clean
 from barnabas.storage.flush import carry_out
 from barnabas.storage.walk import first_damage
 
@@ -31,7 +32,7 @@ START_MS = 1_000_000
 
 
 class Edge:
-    """A node with its chores and its effects, moved by hand."""
+    """A node with its chores and its effects, driven by a test."""
 
     def __init__(self, disk: Disk, settings: Settings | None = None) -> None:
         self.disk = disk
@@ -61,7 +62,7 @@ class Edge:
     def create(
         self, name: str, config: Mapping[str, str] | None = None, number: int = 1
     ) -> TopicCreated:
-        """Make a topic of one partition, with configs and an id made from a number."""
+        """Create a topic of one partition, with configs and an id made from a number."""
         record = TopicCreated(
             name=name,
             topic_id=f"{number:032x}",
@@ -86,14 +87,14 @@ class Edge:
                 self._carry_out(effect)
 
     def release(self) -> None:
-        """Report the syncs that were held back; they were carried out long ago."""
+        """Report the held syncs, which were carried out before."""
         held, self.held = self.held, []
         for sync in held:
             sync.done()
         self.settle()
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by, and whatever is due happen."""
+        """Let time pass, and fire the timers that are due."""
         self.now_ms += duration_ms
         timers = self.node.timers
         timers.now_ms, timers.wall_ms = timers.now_ms + duration_ms, self.now_ms
@@ -101,11 +102,11 @@ class Edge:
         self.settle()
 
     def do(self, chore: Callable[[], object]) -> None:
-        """Run one chore and what it asks for."""
+        """Run one chore and its effects."""
         chore()
         self.settle()
 
-    def said(self, event: str) -> list[Notice]:
+    def notices_of(self, event: str) -> list[Notice]:
         """Return the notices of a kind."""
         return [notice for notice in self.notices if notice.event == event]
 
@@ -129,7 +130,8 @@ class Edge:
                 finish(effect.steps)
             case Ask():
                 effect.done(None)
-            case Notice():
+            case Notice() | AuditLine():
+                assert isinstance(effect, Notice), "these tests have no audit log"
                 self.notices.append(effect)
 
     def _sync(self, effect: Flush | MakeDurable) -> None:

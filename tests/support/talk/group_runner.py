@@ -3,8 +3,8 @@
     runner = GroupRunner({"a": 2})
     answer = runner.run(lambda machine: machine.offsets.commit(request, runner.caller(9)))
 
-Records become bytes before they are kept, and `reload` reads them again from there, so that a
-machine which was told the truth in memory is held against one that has only the log.
+Records are kept as bytes, and `reload` replays them, so that a machine with its state in memory can
+be compared with one that has only the log.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Written(NamedTuple):
-    """A batch of records; without any, the end of a transaction."""
+    """A batch of records; without records, the end of a transaction."""
 
     records: tuple[CoordinatorRecord, ...]
     producer: ProducerIdAndEpoch | None
@@ -32,7 +32,7 @@ class Written(NamedTuple):
 
 
 class GroupRunner:
-    """Runs operations one by one; it is the machine's scheduler, too."""
+    """Runs operations one by one; also the machine's scheduler."""
 
     def __init__(self, topics: Mapping[str, int], settings: GroupSettings | None = None) -> None:
         self.settings = settings or GroupSettings()
@@ -46,15 +46,15 @@ class GroupRunner:
 
     @property
     def wall_ms(self) -> int:
-        """What the calendar says."""
+        """The wall clock."""
         return START_MS + self.now_ms
 
     def caller(self, version: int) -> Caller:
-        """Return somebody who asks now."""
+        """Return a caller at the current time."""
         return Caller("client", "/127.0.0.1", version, self.wall_ms)
 
     def run(self, operation: Callable[[GroupMachine], Outcome[T]]) -> T:
-        """Carry out an operation; whatever it writes is safe at once."""
+        """Run an operation; its records are committed at once."""
         outcome = operation(self.machine)
         if outcome.records:
             plain = tuple(CoordinatorRecord(*record) for record in outcome.records)
@@ -65,17 +65,17 @@ class GroupRunner:
         return outcome.response
 
     def end_transaction(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """Write a marker."""
+        """Append a marker."""
         self.log.append(Written((), producer, committed))
         self.machine.replay_marker(producer, committed=committed)
 
     def reload(self) -> None:
-        """Forget everything but the log, and read that."""
+        """Forget everything except the log, and replay it."""
         self._due.clear()
         self.machine = self._load()
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by, and whatever is due happen."""
+        """Let time pass, and fire the timers that are due."""
         end_ms = self.now_ms + duration_ms
         while self._due:
             name = min(self._due, key=lambda name: self._due[name][0])
@@ -88,15 +88,15 @@ class GroupRunner:
         self.now_ms = end_ms
 
     def schedule(self, name: str, delay_ms: int, operation: Callable[[], Outcome[None]]) -> None:
-        """Run an operation later."""
+        """Schedule an operation."""
         self._due[name] = (self.now_ms + max(1, delay_ms), operation)
 
     def cancel(self, name: str) -> None:
-        """Forget an operation."""
+        """Cancel an operation."""
         self._due.pop(name, None)
 
     def create_topic(self, name: str, partitions: int) -> bytes:
-        """Make a topic; return its id."""
+        """Create a topic; return its id."""
         topic_id = Random(f"{name} {len(self.log)}").randbytes(16)
         replicas = [[1]] * partitions
         self.image.replay(
@@ -105,7 +105,7 @@ class GroupRunner:
         return topic_id
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic, and tell the machine."""
+        """Delete a topic, and notify the machine."""
         self.image.replay(TopicDeleted(topic_id=self.image.topics[name].topic_id.hex()))
         self.run(lambda machine: machine.topics_changed([name]))
 

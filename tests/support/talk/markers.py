@@ -12,7 +12,7 @@ from barnabas.node.node import Node
 
 
 class Markers:
-    """Stands in for `node/coordination/marker_writing.py`."""
+    """Replaces `node/coordination/marker_writing.py`."""
 
     def __init__(self) -> None:
         self.written: list[tuple[TopicPartition, Marker]] = []
@@ -30,7 +30,7 @@ class Markers:
     def write(
         self, node: Node, topic: str, partition: int, marker: Marker, now_ms: int
     ) -> Pending[None]:
-        """Write a marker, as far as anybody can see."""
+        """Write a marker; the outcome looks like that of a real one."""
         assert now_ms == node.timers.wall_ms
         self.attempts += 1
         place = TopicPartition(topic, partition)
@@ -45,18 +45,18 @@ class Markers:
         return pending
 
     def release(self, count: int | None = None) -> None:
-        """Write so many of those that wait, or all."""
+        """Write a number of the waiting markers, or all."""
         chosen, self._held = self._held[:count], self._held[len(self._held[:count]) :]
         for place, marker, pending in chosen:
             self.written.append((place, marker))
             pending.complete(None)
 
     def fail(self, code: ErrorCode) -> None:
-        """Tell those who wait that nothing will come of it."""
+        """Fail the waiting markers."""
         chosen, self._held = self._held, []
         for _, _, pending in chosen:
             pending.fail(ApiError(code))
 
     def forget(self) -> None:
-        """Lose those that wait, as a crash does."""
+        """Lose the waiting markers, as in a crash."""
         self._held.clear()

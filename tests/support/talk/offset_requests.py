@@ -17,11 +17,11 @@ TOPIC_IDS_FROM = 10
 SEVERAL_FROM = 8
 
 At = tuple[str | bytes, int]
-"""A partition of a topic, by the topic's name or, where the version has them, its id."""
+"""A partition of a topic, by the topic's name or, in versions that have them, its id."""
 
 
 class Position(NamedTuple):
-    """How far somebody has read."""
+    """A committed offset."""
 
     offset: int
     leader_epoch: int = -1
@@ -29,7 +29,7 @@ class Position(NamedTuple):
 
 
 def find_coordinator(talk: Dialogue, key: str = "g") -> None:
-    """Have the internal topic made."""
+    """Create the internal topic."""
     answer = talk.ask(FindCoordinatorRequest(coordinator_keys=[key]))
     assert answer.coordinators[0].error_code == 0
 
@@ -98,7 +98,7 @@ def transactional_request(
 def fetch_group(
     group: str, places: Iterable[At] | None, *, member: str | None = None, epoch: int = -1
 ) -> offset_fetch.OffsetFetchRequestGroup:
-    """Return what is asked of one group; without places, everything."""
+    """Return the part of the request for one group; without places, for all partitions."""
     topics = None
     if places is not None:
         topics = [
@@ -130,7 +130,7 @@ def fetch_request(
 
 
 def delete_request(group: str, places: Iterable[tuple[str, int]]) -> OffsetDeleteRequest:
-    """Return a request to forget positions."""
+    """Return a request to delete offsets."""
     topics = [
         OffsetDeleteRequestTopic(
             name=str(topic),
@@ -142,7 +142,7 @@ def delete_request(group: str, places: Iterable[tuple[str, int]]) -> OffsetDelet
 
 
 def codes(answer: Any) -> dict[At, int]:
-    """Return the error code of each partition in an answer."""
+    """Return the error code of each partition in a response."""
     return {
         (_name_in(topic), part.partition_index): part.error_code
         for topic in answer.topics
@@ -151,7 +151,7 @@ def codes(answer: Any) -> dict[At, int]:
 
 
 def positions(answer: Any) -> dict[At, Position]:
-    """Return the positions in an answer that has no errors."""
+    """Return the offsets in a response without errors."""
     assert not set(codes(answer).values()) - {0}
     return {
         (_name_in(topic), part.partition_index): Position(
@@ -165,7 +165,7 @@ def positions(answer: Any) -> dict[At, Position]:
 def committed(
     talk: Dialogue, group: str, places: Iterable[At] | None = None, version: int = 9
 ) -> dict[At, Position]:
-    """Return what a group has committed."""
+    """Return the committed offsets of a group."""
     answer = talk.ask(fetch_request(fetch_group(group, places), version), version)
     only = answer.groups[0] if version >= SEVERAL_FROM else answer
     assert only.error_code == 0

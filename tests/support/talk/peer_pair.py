@@ -1,4 +1,4 @@
-"""Two brokers' edges on one loop, which only turns while a test waits for something."""
+"""The edges of two brokers on one event loop, which only runs while a test waits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 from barnabas import config
 from barnabas.app import new_event_loop
 from barnabas.effects import Address, Ask
+from barnabas.model.callers import PEER_LISTENER
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS, KEYS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
-from barnabas.server.disk import OsDisk
+from barnabas.server.files.disk import OsDisk
 from barnabas.server.server import Server
 
 PATIENCE_S = 30
@@ -35,14 +36,14 @@ def edge(
 
 
 class Pair:
-    """One broker asks, another answers."""
+    """One broker sends requests, the other answers."""
 
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         self.loop = new_event_loop()
         self.asker = edge(folder / "asker", self.loop)
         self.answerer = edge(folder / "answerer", self.loop, settings)
         self.clients = self.answerer.bind("127.0.0.1", 0)
-        self.address = Address(*self.answerer.bind("127.0.0.1", 0, peers=True))
+        self.address = Address(*self.answerer.bind("127.0.0.1", 0, named=PEER_LISTENER))
         for server in (self.answerer, self.asker):
             server.listen(peers=True)
             server.listen(peers=False)
@@ -57,12 +58,12 @@ class Pair:
         address: Address | None = None,
         done: Callable[[Any], None] | None = None,
     ) -> "asyncio.Future[Any]":
-        """Ask in the highest version; the future is the answer, None where there was none."""
+        """Send a request in the highest version; the future is the response, or None."""
         key = KEYS[type(request).__name__]
         version = APIS[key].high
         future: asyncio.Future[Any] = self.loop.create_future()
 
-        def hear(body: memoryview | None) -> None:
+        def receive(body: memoryview | None) -> None:
             answer = None if body is None else decode_exact(response_class(key), version, body)
             self.heard.append(answer)
             if done is not None:
@@ -70,12 +71,12 @@ class Pair:
             future.set_result(answer)
 
         body = encoder(type(request), version)(request)
-        ask = Ask(address or self.address, lane, key, version, body, timeout_ms, hear)
+        ask = Ask(address or self.address, lane, key, version, body, timeout_ms, receive)
         self.asker.run_event(lambda: self.asker.node.outbox.append(ask))
         return future
 
     def wait(self, waited: Awaitable[T]) -> T:
-        """Let the loop turn until something is there."""
+        """Run the event loop until a result is there."""
 
         async def within() -> T:
             return await asyncio.wait_for(waited, PATIENCE_S)

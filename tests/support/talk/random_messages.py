@@ -1,8 +1,8 @@
 """Fills messages with random values, for tests of the codec.
 
-All choices come from the `Random` that is passed in, so a seed replays a message, and
-Hypothesis can shrink one through `strategies.randoms(use_true_random=False)`. Only fields
-that the version carries are filled; the others keep their defaults.
+All choices come from the `Random` that is passed in, so a seed replays a message, and Hypothesis
+can shrink one through `strategies.randoms(use_true_random=False)`. Only fields that the version has
+are filled; the others keep their defaults.
 """
 
 from random import Random
@@ -14,15 +14,15 @@ INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 ALPHABET = "abcxyz-_.09 äß漢🙂\x00"
 LENGTHS = (0, 1, 1, 2, 3, 5, 20)
 LONG_LENGTHS = (126, 127, 128, 300)
-"""Around the place where a varint takes a second byte."""
+"""Values around the limit of a varint's first byte."""
 
 
 def random_message(
     cls: type[Message], version: int, rng: Random, *, small: bool = False
 ) -> Message:
-    """Return a message that the version can carry.
+    """Return a message that the version can encode.
 
-    Small integers suit readers that turn error codes and times into types of their own.
+    Small integers suit readers that convert error codes and times.
     """
     message = cls()
     for field in fields_at(cls, version):

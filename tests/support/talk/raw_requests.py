@@ -35,7 +35,7 @@ def produce(client: RawClient, topic: str, records: Sequence[Record], partition:
 
 
 def list_offsets_request(topic: str, timestamp: int, partitions: int = 1) -> ListOffsetsRequest:
-    """Ask for the offset of a time in each of the first partitions of a topic."""
+    """Return the offset of a time in each of the first partitions of a topic."""
     wanted = [
         ListOffsetsPartition(partition_index=number, timestamp=timestamp)
         for number in range(partitions)

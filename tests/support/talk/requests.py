@@ -22,7 +22,7 @@ from barnabas.protocol.records import Record, build, parse_header, records
 from tests.support.talk.dialogue import START_MS, Dialogue, Exchange
 
 BY_NAME = 12
-"""The last version of Produce and of Fetch that knows topics by name."""
+"""The last version of Produce and of Fetch that identifies topics by name."""
 BY_ID = 13
 
 
@@ -51,7 +51,7 @@ def batch(
 def create_topic(
     talk: Dialogue, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> bytes:
-    """Make a topic; return its id."""
+    """Create a topic; return its id."""
     entries = [CreatableTopicConfig(name=k, value=v) for k, v in (config or {}).items()]
     topic = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=1, configs=entries
@@ -100,7 +100,7 @@ def produce(
     acks: int = -1,
     version: int | None = None,
 ) -> Any:
-    """Send one batch; return what its partition was answered."""
+    """Send one batch; return the response for its partition."""
     sent = batch() if content is None else content
     exchange = send_produce(talk, topic, sent, partition=partition, acks=acks, version=version)
     ((result,),) = [t.partition_responses for t in exchange.answer.responses]
@@ -116,7 +116,7 @@ def fetch_request(
     partition_max_bytes: int = 1 << 20,
     **limits: int,
 ) -> fetch_messages.FetchRequest:
-    """Return a request for one partition; limits are fields of the request."""
+    """Return a request for one partition; `limits` are fields of the request."""
     wanted = fetch_messages.FetchPartition(
         partition=partition,
         fetch_offset=offset,
@@ -148,7 +148,7 @@ def fetch(
     partition_max_bytes: int = 1 << 20,
     **limits: int,
 ) -> Any:
-    """Fetch one partition outside any session; return what it was answered."""
+    """Fetch one partition without a session; return the response for it."""
     request = fetch_request(
         topic,
         offset,
@@ -175,7 +175,7 @@ def read(content: bytes | None) -> list[Record]:
 def list_offset(
     talk: Dialogue, topic: str, timestamp: int, *, version: int = 11
 ) -> tuple[int, int, int]:
-    """Return error, offset and timestamp that a time is answered with."""
+    """Return error, offset and timestamp for a time."""
     wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
     ((result,),) = [t.partitions for t in talk.ask(request, version).topics]

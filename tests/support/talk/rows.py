@@ -1,4 +1,4 @@
-"""Rows of the registry with handlers of a test's own."""
+"""Rows of the registry with handlers of a test."""
 
 from collections.abc import Callable
 from copy import copy

@@ -15,7 +15,7 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 def spread(folder: Path) -> Together:
-    """The coordinator is 1, the partitions are led by 2 and 3, groups live on 3."""
+    """Broker 1 is the coordinator, 2 and 3 lead the partitions, the group is on 3."""
     made = Together(folder)
     made.create("a", [2, 3])
     made.create(TRANSACTIONS_TOPIC, [1], {"cleanup.policy": "compact"})
@@ -24,7 +24,7 @@ def spread(folder: Path) -> Together:
 
 
 def state(brokers: Together, number: int = 1) -> str:
-    """Return how a coordinator describes the transaction."""
+    """Return the coordinator's description of the transaction."""
     shard = brokers[number].node.coordinators.transactions.shard_for(NAME)
     found = shard.machine.describe(NAME).response
     assert not isinstance(found, Pending)
@@ -32,7 +32,7 @@ def state(brokers: Together, number: int = 1) -> str:
 
 
 def commit_code(exchange: Exchange) -> int:
-    """Return the code of a commit of one offset."""
+    """Return the error code of a commit of one offset."""
     ((part,),) = [topic.partitions for topic in exchange.answer.topics]
     found: int = part.error_code
     return found

@@ -1,14 +1,14 @@
-"""Some brokers that talk to each other in frames, with no socket, thread or clock between them.
+"""Several brokers that exchange frames, without a socket, thread or clock.
 
     brokers = Together(folder)
     brokers.create("a", leaders=[1, 2])
     brokers[1].ask(...)
     brokers.move("a", 0, to=3)
 
-Each is a `Dialogue` of its own that is told the same metadata, as a controller would tell it. Logs
-are copied when a partition moves, with all that was written or only what was committed. What
-brokers ask of each other is carried out at once, unless `hold` keeps requests or answers back;
-whoever is dead hears and answers nothing.
+Each is a `Dialogue`. All get the same metadata, as from a controller. When a partition moves,
+its log is copied, completely or only its committed part. Requests between brokers are carried out
+at once, unless `hold` keeps requests or responses back. Brokers in `dead` get no requests and send
+no responses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,35 +37,35 @@ from barnabas.protocol.records import batches
 from tests.support.talk.dialogue import PEER, Dialogue
 
 CLIENT_PORT, PEER_PORT = 9000, 19000
-"""Plus the number of the broker."""
+"""The base of the ports; a broker's port is this plus its number."""
 COPIED_BYTES = 1 << 30
 NOBODY = -1
 
 
 class Together:
-    """The brokers, by number, from 1 on."""
+    """The brokers by number, from 1 on."""
 
     def __init__(
         self, folder: Path, count: int = 3, settings: Mapping[str, object] | None = None
     ) -> None:
         self.dead: set[int] = set()
         self.held: list[Callable[[], None]] = []
-        """Requests or answers that were kept back, in order."""
+        """The held requests or responses, in order."""
         self.asked: list[tuple[int, int, int]] = []
-        """Who asked whom, and which API."""
+        """The pairs of brokers and the API of each request between them."""
         self._held_back: dict[int, str] = {}
         self._talks = {
             number: Talk(self, number, folder / str(number), settings or {})
             for number in range(1, count + 1)
         }
         for number in self._talks:
-            self.tell(_registered(number), _let_in(number))
+            self.distribute(_registered(number), _let_in(number))
 
     def __getitem__(self, number: int) -> "Talk":
         return self._talks[number]
 
-    def tell(self, *records: MetadataRecord) -> None:
-        """Have metadata reach everybody."""
+    def distribute(self, *records: MetadataRecord) -> None:
+        """Distribute metadata to all brokers."""
         for talk in self._talks.values():
             talk.node.commit(records, talk.now_ms)
             talk.settle()
@@ -78,12 +78,12 @@ class Together:
         *,
         copied: bool = True,
     ) -> None:
-        """Make a topic whose partitions are led by these brokers, and nobody else is in sync."""
+        """Create a topic with these leaders, which are the only replicas in sync."""
         others = list(self._talks) if copied else []
         number = len(self[1].node.image.topics) + 1
         replicas = [[leader, *(n for n in others if n != leader)] for leader in leaders]
         topic_id = f"{number:032x}"
-        self.tell(
+        self.distribute(
             TopicCreated(name=name, topic_id=topic_id, replicas=replicas, config=dict(config or {}))
         )
         for partition, leader in enumerate(leaders):
@@ -91,52 +91,52 @@ class Together:
 
     def delete(self, name: str) -> None:
         """Delete a topic."""
-        self.tell(TopicDeleted(topic_id=self[1].node.image.topics[name].topic_id.hex()))
+        self.distribute(TopicDeleted(topic_id=self[1].node.image.topics[name].topic_id.hex()))
 
     def move(self, topic: str, partition: int, to: int, *, committed_only: bool = False) -> None:
-        """Have another broker lead a partition, or the same one in another epoch."""
+        """Make another broker lead a partition, or the same one in another epoch."""
         place = TopicPartition(topic, partition)
         placed = self.placed(place)
         self.copy(place, placed.leader, to, committed_only=committed_only)
         self._place(place, to, placed.leader_epoch + 1)
 
-    def vacate(self, topic: str, partition: int) -> None:
-        """Leave a partition without anybody who leads it."""
+    def remove_leader(self, topic: str, partition: int) -> None:
+        """Leave a partition without a leader."""
         place = TopicPartition(topic, partition)
         self._place(place, NOBODY, self.placed(place).leader_epoch + 1)
 
     def lead(self, topic: str, partition: int, *, by: int) -> None:
-        """Have a broker lead a partition with what it has."""
+        """Make a broker lead a partition with its own log."""
         place = TopicPartition(topic, partition)
         self._place(place, by, self.placed(place).leader_epoch + 1)
 
-    def stall(self, topic: str, partition: int) -> None:
-        """Have the leader wait for a copy that never comes: nothing more is committed."""
+    def stop_commits(self, topic: str, partition: int) -> None:
+        """Add a replica to the ISR that never fetches: nothing more is committed."""
         place = TopicPartition(topic, partition)
         placed = self.placed(place)
         others = [number for number in placed.replicas if number != placed.leader]
         self._place(place, placed.leader, placed.leader_epoch, [placed.leader, others[0]])
 
-    def go_on(self, topic: str, partition: int) -> None:
-        """Have the leader wait for nobody."""
+    def resume_commits(self, topic: str, partition: int) -> None:
+        """Remove that replica from the ISR."""
         place = TopicPartition(topic, partition)
         placed = self.placed(place)
         self._place(place, placed.leader, placed.leader_epoch)
 
     def cut(self, place: TopicPartition, number: int, offset: int) -> None:
-        """Take from a follower's log what its leader's never had, as replication does."""
+        """Truncate a follower's log to the common part with its leader's, as replication does."""
         copy = self.partition(number, place)
         copy.log.truncate(offset)
         copy.follower.truncated()
 
     def placed(self, place: TopicPartition) -> PartitionImage:
-        """Return who holds a partition."""
+        """Return the replicas of a partition."""
         return self[1].node.image.topics[place.topic].partitions[place.partition]
 
     def copy(
         self, place: TopicPartition, source: int, target: int, *, committed_only: bool = False
     ) -> None:
-        """Append to one broker's log what another's has more."""
+        """Append the missing part of another broker's log."""
         ours, theirs = self.partition(source, place), self.partition(target, place)
         upper = ours.high_watermark if committed_only else ours.log.end_offset
         found = ours.log.read(theirs.log.end_offset, COPIED_BYTES, upper, at_least_one=True)
@@ -148,16 +148,16 @@ class Together:
         self[target].settle()
 
     def partition(self, number: int, place: TopicPartition) -> Partition:
-        """Return one broker's copy."""
+        """Return one broker's replica."""
         return self[number].node.partitions[place]
 
     def hold(self, api_key: int, what: str = "requests") -> None:
-        """Keep back what brokers ask each other in one API: the requests, or the answers."""
+        """Hold the requests or the responses of one API between brokers."""
         assert what in {"requests", "answers"}
         self._held_back[api_key] = what
 
     def release(self, count: int | None = None) -> None:
-        """Let go what was kept back; with no count, hold back nothing from here on."""
+        """Deliver held messages; without a count, stop holding them."""
         if count is None:
             self._held_back.clear()
         chosen, self.held = self.held[:count], self.held[len(self.held[:count]) :]
@@ -165,14 +165,14 @@ class Together:
             action()
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let time go by for everybody, a millisecond at a time."""
+        """Let time pass for all brokers, a millisecond at a time."""
         for _ in range(duration_ms):
             for number, talk in self._talks.items():
                 if number not in self.dead:
                     talk.pass_time(1)
 
-    def carry(self, source: int, ask: Ask) -> None:
-        """Bring a request to another broker, and its answer back."""
+    def deliver_request(self, source: int, ask: Ask) -> None:
+        """Deliver a request to another broker, and its response back."""
         target = ask.address.port - PEER_PORT
         self.asked.append((source, target, ask.api_key))
         held = self._held_back.get(ask.api_key)
@@ -184,7 +184,7 @@ class Together:
     def _deliver(self, source: int, target: int, ask: Ask, *, hold_answer: bool = False) -> None:
         ask = ask.enveloped()
 
-        def told(body: bytes | None) -> None:
+        def respond(body: bytes | None) -> None:
             if source in self.dead:
                 return
             ask.done(None if body is None else memoryview(body))
@@ -192,12 +192,12 @@ class Together:
 
         def answered(body: bytes | None) -> None:
             if hold_answer:
-                self.held.append(lambda: told(body))
+                self.held.append(lambda: respond(body))
             else:
-                told(body)
+                respond(body)
 
         if {source, target} & self.dead or ask.api_key == ApiKey.FETCH:
-            told(None)
+            respond(None)
         else:
             self[target].receive(ask, answered)
 
@@ -218,7 +218,7 @@ class Together:
             partition_epoch=before.partition_epoch + 1,
         )
         topic_id = self[1].node.image.topics[place.topic].topic_id
-        self.tell(changed(topic_id, place.partition, after))
+        self.distribute(changed(topic_id, place.partition, after))
         for talk in self._talks.values():
             talk.node.coordinators.leadership_changed(place)
 
@@ -235,7 +235,7 @@ class Talk(Dialogue):
         super().__init__(folder, {**settings, "broker.id": number, "broker.port": port})
 
     def receive(self, ask: Ask, answered: Callable[[bytes | None], None]) -> None:
-        """Hear what another broker asks."""
+        """Handle a request of another broker."""
         key, version = ask.api_key, ask.api_version
         header = RequestHeader(request_api_key=key, request_api_version=version, client_id="peer")
         flexible = version >= APIS[key].flexible_from
@@ -243,18 +243,18 @@ class Talk(Dialogue):
         answer, _ = dispatch(self.node, memoryview(bytearray(frame)), PEER, self.now_ms)
         head = len(response_header(key, version, 0))
 
-        def tell(chunks: list[Chunk]) -> None:
+        def distribute(chunks: list[Chunk]) -> None:
             answered(b"".join(_content(chunk) for chunk in chunks)[head:])
 
         if isinstance(answer, Pending):
-            answer.when_done(tell, lambda _: answered(None))
+            answer.when_done(distribute, lambda _: answered(None))
         elif answer is not None:
-            tell(answer)
+            distribute(answer)
         self.settle()
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Ask):
-            self._together.carry(self.number, effect)
+            self._together.deliver_request(self.number, effect)
         else:
             super()._carry_out(effect)
 

@@ -25,7 +25,7 @@ LAST_OF_CLIENTS = 3
 
 
 def find_coordinator(talk: Dialogue, name: str = NAME) -> None:
-    """Have the coordinator found, which makes its topic."""
+    """Find the coordinator, which creates its topic."""
     request = FindCoordinatorRequest(key_type=1, coordinator_keys=[name])
     (found,) = talk.ask(request).coordinators
     assert found.error_code == 0
@@ -39,7 +39,7 @@ def send_initialize(
     timeout_ms: int = TIMEOUT_MS,
     version: int = 5,
 ) -> Exchange:
-    """Ask for a transactional id."""
+    """Initialize a transactional id."""
     request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
     if version >= 3:
         request.producer_id, request.producer_epoch = expected
@@ -47,7 +47,7 @@ def send_initialize(
 
 
 def initialize(talk: Dialogue, name: str = NAME) -> ProducerIdAndEpoch:
-    """Ask for a transactional id that can be had."""
+    """Initialize a transactional id, which must succeed."""
     answer = send_initialize(talk, name).answer
     assert answer.error_code == 0
     return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
@@ -82,7 +82,7 @@ def send_add(
 
 
 def add_codes(exchange: Exchange) -> list[int]:
-    """Return the error code of each partition that was to be added."""
+    """Return the error code of each added partition."""
     answer = exchange.answer
     topics = [t for result in answer.results_by_transaction for t in result.topic_results]
     topics += answer.results_by_topic_v3_and_below
@@ -127,7 +127,7 @@ def send_end(
 
 
 def end(talk: Dialogue, producer: ProducerIdAndEpoch, *, commit: bool = True) -> ProducerIdAndEpoch:
-    """End a transaction as it should; return who may begin the next one."""
+    """End a transaction successfully; return the producer for the next one."""
     answer = send_end(talk, producer, commit=commit).answer
     assert answer.error_code == 0
     return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
@@ -162,7 +162,7 @@ def send_produce_in(
 
 
 def produce_results(exchange: Exchange) -> list[Any]:
-    """Return what each partition was answered."""
+    """Return the response for each partition."""
     return [r for topic in exchange.answer.responses for r in topic.partition_responses]
 
 

@@ -5,7 +5,7 @@
     talk.add(producer, "a-0")
     assert talk.end(producer, commit=True) == raised(producer)
 
-Answers are values; a refusal is its error code. Markers are written by `write_markers`, or never.
+Responses are values; an error is its code. `write_markers` writes the markers.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ NEWEST = 2
 
 
 class TransactionTalk:
-    """A machine and its log; producer ids are given out from 1000 on."""
+    """A state machine and its log; producer ids start at 1000."""
 
     def __init__(self, settings: TransactionSettings | None = None) -> None:
         self.to_end: list[Transaction] = []
@@ -44,7 +44,7 @@ class TransactionTalk:
     def ask(
         self, operation: Callable[[TransactionMachine, int | None], Outcome[T]]
     ) -> Pending[T] | ErrorCode:
-        """Carry out an operation, with a fresh producer id where it needs one."""
+        """Run an operation, with a new producer id if it needs one."""
         try:
             return self.runner.run(lambda machine: operation(machine, None))
         except ProducerIdNeededError:
@@ -59,11 +59,11 @@ class TransactionTalk:
         expected: ProducerIdAndEpoch | None = None,
         timeout_ms: int = TIMEOUT_MS,
     ) -> ProducerIdAndEpoch | ErrorCode | None:
-        """Ask for a transactional id."""
+        """Initialize a transactional id."""
         return now(self.ask(lambda m, spare_id: m.initialize(name, timeout_ms, expected, spare_id)))
 
     def begin(self, name: str = "t") -> ProducerIdAndEpoch:
-        """Ask for a transactional id that can be had."""
+        """Initialize a transactional id, which must succeed."""
         producer = self.initialize(name)
         assert isinstance(producer, ProducerIdAndEpoch)
         return producer
@@ -71,7 +71,7 @@ class TransactionTalk:
     def add(
         self, producer: ProducerIdAndEpoch, *places: str, name: str = "t", version: int = NEWEST
     ) -> ErrorCode | None:
-        """Add partitions, which are written topic-number."""
+        """Add partitions, which are written as topic-number."""
         asked = [partition(place) for place in places]
         answer = now(self.ask(lambda m, _: m.add(name, producer, asked, version)))
         return next(iter(answer.values())) if isinstance(answer, dict) else answer
@@ -92,13 +92,13 @@ class TransactionTalk:
         name: str = "t",
         version: int = NEWEST,
     ) -> ProducerIdAndEpoch | ErrorCode | None:
-        """Ask for an end."""
+        """End a transaction."""
         return now(self.send_end(producer, commit=commit, name=name, version=version))
 
     def send_end(
         self, producer: ProducerIdAndEpoch, *, commit: bool, name: str = "t", version: int = NEWEST
     ) -> Pending[ProducerIdAndEpoch] | ErrorCode:
-        """Ask for an end whose answer may come later."""
+        """End a transaction; the response may come later."""
         return self.ask(
             lambda m, spare_id: m.end(
                 name, producer, commit=commit, version=version, spare_id=spare_id
@@ -106,7 +106,7 @@ class TransactionTalk:
         )
 
     def write_markers(self) -> list[Transaction]:
-        """Write every marker that is due; return the transactions they end."""
+        """Write all pending markers; return the transactions that they end."""
         ended = self.to_end[:]
         self.to_end.clear()
         for transaction in ended:
@@ -114,11 +114,11 @@ class TransactionTalk:
         return ended
 
     def state(self, name: str = "t") -> Transaction:
-        """Return what the coordinator knows."""
+        """Return the coordinator's state."""
         return self.runner.machine.describe(name).response  # type: ignore[return-value]
 
     def transact(self, producer: ProducerIdAndEpoch, *, commit: bool) -> ProducerIdAndEpoch:
-        """Have a whole transaction; return who may begin the next one."""
+        """Run a whole transaction; return the producer for the next one."""
         assert self.add(producer, "a-0") is ErrorCode.NONE
         after = self.end(producer, commit=commit)
         assert isinstance(after, ProducerIdAndEpoch)
@@ -127,7 +127,7 @@ class TransactionTalk:
 
 
 def partition(place: str) -> TopicPartition:
-    """Return the partition that is written topic-number."""
+    """Return the partition that is written as topic-number."""
     topic, _, number = place.rpartition("-")
     return TopicPartition(topic, int(number))
 
@@ -138,7 +138,7 @@ def raised(producer: ProducerIdAndEpoch, by: int = 1) -> ProducerIdAndEpoch:
 
 
 def now(answer: Pending[T] | ErrorCode) -> T | ErrorCode | None:
-    """Return an answer; None where it is not there yet."""
+    """Return a response, or None if it is not there yet."""
     if isinstance(answer, ErrorCode):
         return answer
     found: list[T] = []

@@ -1,4 +1,4 @@
-"""Who leads when brokers come and go."""
+"""Tests which replica leads when brokers come and go."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_replica_out_of_sync_is_passed_over(talk: ControllerTalk) -> None:
     assert talk.partition().leader == 3
 
 
-def test_who_leaves_too_small_an_isr_is_eligible(talk: ControllerTalk) -> None:
+def test_a_replica_that_leaves_a_too_small_isr_is_eligible(talk: ControllerTalk) -> None:
     """KIP-966."""
     talk.create([1, 2, 3])
     talk.fence(3)
@@ -52,19 +52,19 @@ def test_the_last_in_sync_stays_without_leading(talk: ControllerTalk) -> None:
 
 
 def test_an_eligible_replica_leads_when_it_is_back_first(talk: ControllerTalk) -> None:
-    """KIP-966: it has everything, since nothing was acknowledged after it left."""
+    """KIP-966: it has all records, since none was acknowledged after it left."""
     talk.create([1, 2, 3])
     for node_id in (3, 2, 1):
         talk.fence(node_id)
-    talk.beat(3)
+    talk.heartbeat(3)
     assert talk.partition().leader == -1, "3 left while two were in sync: it may lack records"
-    talk.beat(2)
+    talk.heartbeat(2)
     after = talk.partition()
     assert (after.leader, after.isr, after.eligible) == (2, [2], [1])
     assert not after.unclean
 
 
-def test_nobody_is_eligible_once_enough_are_in_sync(talk: ControllerTalk) -> None:
+def test_no_replica_is_eligible_once_enough_are_in_sync(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
     talk.alter([1])
     assert talk.partition().eligible == [2, 3]
@@ -76,13 +76,13 @@ def test_without_a_minimum_the_last_in_sync_is_the_only_one(talk: ControllerTalk
     talk.create([1, 2], min_insync_replicas="1")
     talk.fence(2)
     talk.fence(1)
-    talk.beat(2)
+    talk.heartbeat(2)
     after = talk.partition()
     assert (after.leader, after.isr, after.eligible) == (-1, [1], [])
 
 
 def test_a_lower_minimum_ends_eligibility_in_the_same_batch(talk: ControllerTalk) -> None:
-    """From then on the leader acknowledges alone, and the other no longer has everything."""
+    """From then on the leader acknowledges alone, and the other replica lacks records."""
     talk.create([1, 2])
     talk.fence(2)
     assert talk.partition().eligible == [2]
@@ -115,14 +115,14 @@ def test_a_restart_begins_a_new_leader_epoch(talk: ControllerTalk) -> None:
     talk.create([1])
     talk.restart(1)
     assert (talk.partition().leader, talk.partition().leader_epoch) == (-1, 1)
-    talk.beat(1)
+    talk.heartbeat(1)
     assert (talk.partition().leader, talk.partition().leader_epoch) == (1, 2)
 
 
 def test_preferred_leaders_get_their_partitions_back(talk: ControllerTalk) -> None:
     talk.create([1, 2], [2, 1], [1, 3])
     talk.fence(1)
-    talk.beat(1)
+    talk.heartbeat(1)
     talk.alter([1, 2], number=0)
     records = elections.prefer_first_replicas(talk.image, talk.defaults)
     assert [record.partition for record in records] == [0], "1 is not in sync in partition 2"
@@ -134,7 +134,7 @@ def test_preferred_leaders_get_their_partitions_back(talk: ControllerTalk) -> No
 def test_preferred_leaders_are_elected_a_few_at_a_time(talk: ControllerTalk) -> None:
     talk.create(*[[1, 2]] * 5)
     talk.fence(1)
-    talk.beat(1)
+    talk.heartbeat(1)
     for number in range(5):
         talk.alter([1, 2], number=number)
     assert len(elections.prefer_first_replicas(talk.image, talk.defaults, limit=3)) == 3
@@ -143,7 +143,7 @@ def test_preferred_leaders_are_elected_a_few_at_a_time(talk: ControllerTalk) -> 
 def test_elect_leaders_says_of_each_partition_what_came_of_it(talk: ControllerTalk) -> None:
     talk.create([1, 2], [2, 1], [1, 3])
     talk.fence(1)
-    talk.beat(1)
+    talk.heartbeat(1)
     talk.alter([1, 2], number=0)
     results = talk.elect(PREFERRED, 0, 1, 2, 3)
     assert {number: result.error_code for number, result in results.items()} == {
@@ -171,7 +171,7 @@ def test_elect_leaders_everywhere_names_every_topic(talk: ControllerTalk, kind: 
     assert found == {"orders": [], "payments": []}
 
 
-def test_an_operator_may_elect_uncleanly_where_nobody_leads(talk: ControllerTalk) -> None:
+def test_an_operator_may_elect_uncleanly_if_there_is_no_leader(talk: ControllerTalk) -> None:
     talk.create([1, 2], [1], [2])
     talk.alter([1])
     talk.configure(min_insync_replicas="1")
@@ -190,7 +190,7 @@ def test_an_operators_unclean_election_is_clean_where_it_can_be(talk: Controller
     talk.create([1, 2, 3])
     for node_id in (3, 2, 1):
         talk.fence(node_id)
-    talk.beat(3)
+    talk.heartbeat(3)
     epoch = talk.broker(2).broker_epoch
     talk.commit([BrokerChanged(node_id=2, broker_epoch=epoch, fenced=False, stopping=False)])
     talk.elect(UNCLEAN, 0)

@@ -1,8 +1,8 @@
-"""Which feature levels may be asked for, and which brokers are new enough."""
+"""Tests which feature levels an operator may request, and which brokers support them."""
 
 import pytest
 
-from barnabas.controller.features import (
+from barnabas.controller.feature_decisions import (
     FIRST_RELEASE,
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
@@ -43,8 +43,8 @@ def test_the_level_it_has_changes_nothing() -> None:
         (update(1), "cannot be lowered"),
         (update(1, kind=SAFE_DOWNGRADE), "cannot be lowered"),
         (update(0, kind=UNSAFE_DOWNGRADE), "cannot be lowered"),
-        (update(3, kind=SAFE_DOWNGRADE), "no downgrade"),
-        (update(2, kind=UNKNOWN_TYPE), "9 is no type of upgrade"),
+        (update(3, kind=SAFE_DOWNGRADE), "not a downgrade"),
+        (update(2, kind=UNKNOWN_TYPE), "9 is not a type of upgrade"),
         (update(1, "metadata.version"), "there is no such feature"),
         (update(3, TRANSACTION_FEATURE), "the controller knows levels 0 to 2"),
         (update(1, TRANSACTION_FEATURE, SAFE_DOWNGRADE), "cannot be lowered"),
@@ -73,7 +73,7 @@ def test_every_node_must_know_the_level() -> None:
     assert refused.value.code is ErrorCode.INVALID_UPDATE_VERSION
 
 
-def test_a_node_that_does_not_say_is_not_taken_for_new() -> None:
+def test_a_node_without_a_level_is_not_considered_new() -> None:
     with pytest.raises(ApiError, match="node 3 is not running") as refused:
         check_levels(2, {1: Levels(1, 2), 2: FIRST_RELEASE, 3: "is not running"})
     assert refused.value.code is ErrorCode.FEATURE_UPDATE_FAILED

@@ -1,4 +1,4 @@
-"""Topics that were made while brokers were down grow to their replication factor."""
+"""Tests that topics created while brokers were down reach their replication factor."""
 
 from collections import Counter
 
@@ -36,17 +36,17 @@ def test_nothing_is_recorded_that_the_old_release_cannot_read() -> None:
 
 
 def test_nothing_happens_while_no_broker_is_there_for_it(talk: ControllerTalk) -> None:
-    talk.create_short([1, 2], wanted=3)
+    talk.create_with_missing_replicas([1, 2], wanted=3)
     assert talk.grow() == 0
     assert wanted(talk) == 3
 
 
 def test_a_broker_that_is_back_gets_the_missing_replica(talk: ControllerTalk) -> None:
-    talk.create_short([1, 2], [2, 1], wanted=3)
-    talk.beat(3)
+    talk.create_with_missing_replicas([1, 2], [2, 1], wanted=3)
+    talk.heartbeat(3)
     assert talk.grow() == 2
     assert [talk.partition(n).adding for n in (0, 1)] == [[3], [3]]
-    assert talk.grow() == 0, "what grows is left alone"
+    assert talk.grow() == 0, "a topic with all its replicas does not change"
     for number in (0, 1):
         talk.alter([1, 2, 3], number=number)
         grown = talk.partition(number)
@@ -55,8 +55,8 @@ def test_a_broker_that_is_back_gets_the_missing_replica(talk: ControllerTalk) ->
 
 
 def test_the_factor_is_forgotten_once_every_partition_has_it(talk: ControllerTalk) -> None:
-    talk.create_short([1, 2], [2, 1], wanted=3)
-    talk.beat(3)
+    talk.create_with_missing_replicas([1, 2], [2, 1], wanted=3)
+    talk.heartbeat(3)
     talk.grow()
     talk.alter([1, 2, 3])
     assert (talk.grow(), wanted(talk)) == (0, 3), "one partition is still growing"
@@ -67,34 +67,34 @@ def test_the_factor_is_forgotten_once_every_partition_has_it(talk: ControllerTal
 
 def test_a_topic_that_got_what_it_asked_for_is_left_alone(talk: ControllerTalk) -> None:
     talk.create([1, 2])
-    talk.beat(3)
+    talk.heartbeat(3)
     assert talk.grow() == 0
 
 
 def test_only_so_many_partitions_grow_at_a_time(talk: ControllerTalk) -> None:
-    talk.create_short(*[[1, 2]] * 5, wanted=3)
-    talk.beat(3)
+    talk.create_with_missing_replicas(*[[1, 2]] * 5, wanted=3)
+    talk.heartbeat(3)
     assert talk.grow(at_a_time=2) == 2
     assert talk.grow(at_a_time=2) == 0
     talk.alter([1, 2, 3])
     assert talk.grow(at_a_time=2) == 1
 
 
-def test_a_broker_that_died_again_holds_up_no_others(talk: ControllerTalk) -> None:
+def test_a_broker_that_died_again_does_not_delay_others(talk: ControllerTalk) -> None:
     talk.start(4)
     talk.fence(4)
-    talk.create_short([1, 2], [1, 2], wanted=3)
-    talk.beat(3)
+    talk.create_with_missing_replicas([1, 2], [1, 2], wanted=3)
+    talk.heartbeat(3)
     assert talk.grow(at_a_time=1) == 1
     talk.fence(3)
-    talk.beat(4)
+    talk.heartbeat(4)
     assert talk.grow(at_a_time=1) == 1
     assert talk.partition(1).adding == [4]
 
 
 def test_new_replicas_and_leaders_are_spread_evenly(talk: ControllerTalk) -> None:
-    talk.create_short(*[[1, 2], [2, 1]] * 6, wanted=3)
-    talk.beat(3)
+    talk.create_with_missing_replicas(*[[1, 2], [2, 1]] * 6, wanted=3)
+    talk.heartbeat(3)
     for node_id in (4, 5):
         talk.start(node_id)
     talk.grow()
@@ -109,51 +109,51 @@ def test_a_new_replica_goes_to_a_rack_that_has_none() -> None:
     talk = ControllerTalk(min_insync_replicas="2")
     for node_id, rack in ((1, "a"), (2, "a"), (3, "a"), (4, "b")):
         talk.start(node_id, rack)
-    talk.create_short(*[[1, 2]] * 3, wanted=3)
+    talk.create_with_missing_replicas(*[[1, 2]] * 3, wanted=3)
     talk.grow()
     assert [talk.partition(number).adding for number in range(3)] == [[4]] * 3
 
 
 def test_a_partition_that_an_operator_moves_is_left_alone(talk: ControllerTalk) -> None:
-    talk.create_short([1, 2], wanted=3)
+    talk.create_with_missing_replicas([1, 2], wanted=3)
     talk.start(4)
     talk.reassign([1, 4])
-    talk.beat(3)
+    talk.heartbeat(3)
     assert talk.grow() == 0
     talk.alter([1, 2, 4])
     assert talk.partition().replicas == [1, 4]
-    assert wanted(talk) == 3, "a move to other brokers does not say how many there should be"
+    assert wanted(talk) == 3, "a reassignment does not define the replication factor"
     assert talk.grow() == 1
 
 
-def test_a_partition_without_a_leader_has_nothing_to_copy(talk: ControllerTalk) -> None:
-    talk.create_short([1], wanted=2)
+def test_a_partition_without_a_leader_is_not_fetched(talk: ControllerTalk) -> None:
+    talk.create_with_missing_replicas([1], wanted=2)
     talk.fence(1)
     assert talk.grow() == 0
 
 
-def test_an_operator_who_wants_fewer_has_the_last_word(talk: ControllerTalk) -> None:
-    talk.create_short([1, 2], [1, 2], wanted=3)
+def test_an_operator_may_choose_fewer_replicas(talk: ControllerTalk) -> None:
+    talk.create_with_missing_replicas([1, 2], [1, 2], wanted=3)
     talk.reassign([1])
     assert wanted(talk) == 0
-    talk.beat(3)
+    talk.heartbeat(3)
     assert talk.grow() == 0
 
 
-def test_who_cancels_the_growth_has_the_last_word(talk: ControllerTalk) -> None:
-    talk.create_short([1, 2], wanted=3)
-    talk.beat(3)
+def test_an_operator_can_cancel_the_growth(talk: ControllerTalk) -> None:
+    talk.create_with_missing_replicas([1, 2], wanted=3)
+    talk.heartbeat(3)
     talk.grow()
     talk.reassign(None)
     assert (talk.partition().replicas, wanted(talk)) == ([1, 2], 0)
     assert talk.grow() == 0
 
 
-def test_an_operator_who_adds_what_is_missing_does_not_end_the_growth_of_others(
+def test_an_operator_that_adds_missing_replicas_does_not_end_the_growth_of_others(
     talk: ControllerTalk,
 ) -> None:
-    talk.create_short([1, 2], [1, 2], wanted=3)
-    talk.beat(3)
+    talk.create_with_missing_replicas([1, 2], [1, 2], wanted=3)
+    talk.heartbeat(3)
     talk.reassign([1, 2, 3])
     assert wanted(talk) == 3
     assert talk.grow() == 1
@@ -162,7 +162,7 @@ def test_an_operator_who_adds_what_is_missing_does_not_end_the_growth_of_others(
 def test_partitions_that_are_added_get_the_factor_as_far_as_brokers_are_there(
     talk: ControllerTalk,
 ) -> None:
-    talk.create_short([1], wanted=3)
+    talk.create_with_missing_replicas([1], wanted=3)
     live = [NodeId(1), NodeId(2)]
     added = add_partitions(talk.image, TOPIC_NAME, 2, None, live)
     assert [sorted(each) for each in added.replicas] == [[1, 2]]

@@ -1,11 +1,11 @@
-"""AlterPartition: what a leader proposes is taken only from the state it was made in."""
+"""Tests AlterPartition: the controller refuses proposals that are based on outdated state."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from barnabas.controller import in_sync
+from barnabas.controller import isr_decisions
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -46,7 +46,7 @@ def test_a_proposal_from_before_the_last_change_is_refused(talk: ControllerTalk)
     talk.create([1, 2, 3])
     seen = talk.partition()
     talk.fence(3)
-    talk.beat(3)
+    talk.heartbeat(3)
     late = talk.alter([1, 2, 3], seen=seen)
     assert late.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
@@ -83,17 +83,17 @@ def test_a_fenced_replica_does_not_join(talk: ControllerTalk) -> None:
 
 def test_a_stopping_replica_does_not_join(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
-    talk.beat(3, stop=True)
+    talk.heartbeat(3, stop=True)
     assert talk.broker(3).stopping
     assert talk.alter([1, 2, 3]).error_code == ErrorCode.INELIGIBLE_REPLICA
 
 
 def test_a_replica_joins_only_as_the_process_that_fetched(talk: ControllerTalk) -> None:
-    """KIP-903: it caught up, lost its tail in a restart, and would be added for what it had."""
+    """KIP-903: a replica caught up, lost records in a restart, and would join regardless."""
     talk.create([1, 2, 3])
     fetched_with = talk.broker(3).broker_epoch
     talk.restart(3)
-    talk.beat(3)
+    talk.heartbeat(3)
     late = talk.alter([1, 2, 3], member_epochs={3: fetched_with})
     assert late.error_code == ErrorCode.INELIGIBLE_REPLICA
     assert talk.alter([1, 2, 3]).error_code == ErrorCode.NONE
@@ -126,7 +126,7 @@ def test_unknown_partitions_are_named_as_such(talk: ControllerTalk) -> None:
             AlterPartitionRequestTopicData(topic_id=known, partitions=[ask(partition_index=1)]),
         ],
     )
-    records, response = in_sync.alter_partition(talk.image, request, talk.defaults)
+    records, response = isr_decisions.alter_partition(talk.image, request, talk.defaults)
     assert records == []
     assert [topic.partitions[0].error_code for topic in response.topics] == [
         ErrorCode.UNKNOWN_TOPIC_ID,
@@ -144,27 +144,27 @@ def test_a_partition_is_altered_once_a_request(talk: ControllerTalk) -> None:
     request = AlterPartitionRequest(
         broker_id=1, broker_epoch=talk.broker(1).broker_epoch, topics=[topic]
     )
-    records, response = in_sync.alter_partition(talk.image, request, talk.defaults)
+    records, response = isr_decisions.alter_partition(talk.image, request, talk.defaults)
     assert len(records) == 1
     codes = [each.error_code for each in response.topics[0].partitions]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
 
 
-def test_a_leader_with_a_damaged_log_gives_up_to_somebody_in_sync(talk: ControllerTalk) -> None:
+def test_a_leader_with_a_damaged_log_resigns_to_an_in_sync_replica(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3], min_insync_replicas="3")
-    answer = talk.alter([2, 3], recovery_state=in_sync.LOG_DAMAGED)
+    answer = talk.alter([2, 3], recovery_state=isr_decisions.LOG_DAMAGED)
     assert answer.error_code == ErrorCode.NEW_LEADER_ELECTED
     after = talk.partition()
     assert (after.leader, after.leader_epoch, after.isr) == (2, 1, [2, 3])
-    assert after.eligible == [], "it may lack what was acknowledged"
+    assert after.eligible == [], "it may lack acknowledged records"
 
 
 @pytest.mark.parametrize("isr", [[], [1], [1, 2], [4]])
-def test_nobody_gives_up_to_himself_to_nobody_or_to_a_stranger(
+def test_leadership_is_not_resigned_to_self_none_or_an_unknown_broker(
     talk: ControllerTalk, isr: list[int]
 ) -> None:
     talk.create([1, 2, 3])
-    answer = talk.alter(isr, recovery_state=in_sync.LOG_DAMAGED)
+    answer = talk.alter(isr, recovery_state=isr_decisions.LOG_DAMAGED)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
@@ -172,16 +172,16 @@ def test_a_leader_whose_disk_is_full_resigns_and_is_trusted_with_what_it_has(
     talk: ControllerTalk,
 ) -> None:
     talk.create([1, 2, 3], min_insync_replicas="3")
-    answer = talk.alter([2, 3], recovery_state=in_sync.DISK_REFUSES)
+    answer = talk.alter([2, 3], recovery_state=isr_decisions.DISK_REFUSES)
     assert (answer.error_code, answer.leader_id) == (ErrorCode.NEW_LEADER_ELECTED, 2)
     after = talk.partition()
     assert (after.leader, after.leader_epoch, after.isr) == (2, 1, [2, 3])
-    assert after.eligible == [1], "it has all that was acknowledged"
+    assert after.eligible == [1], "it has all acknowledged records"
     assert not after.unclean
 
 
 @pytest.mark.parametrize("isr", [[], [1], [1, 2], [4]])
 def test_a_leader_resigns_only_to_other_replicas(talk: ControllerTalk, isr: list[int]) -> None:
     talk.create([1, 2, 3])
-    answer = talk.alter(isr, recovery_state=in_sync.DISK_REFUSES)
+    answer = talk.alter(isr, recovery_state=isr_decisions.DISK_REFUSES)
     assert answer.error_code == ErrorCode.INVALID_REQUEST

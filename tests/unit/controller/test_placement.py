@@ -1,4 +1,4 @@
-"""Where replicas of new partitions go."""
+"""Tests the placement of replicas of new partitions."""
 
 from collections import Counter
 from random import Random
@@ -23,7 +23,7 @@ THREE = [NodeId(1), NodeId(2), NodeId(3)]
 
 def test_only_live_brokers_get_new_partitions(talk: ControllerTalk) -> None:
     talk.fence(2)
-    talk.beat(3, stop=True)
+    talk.heartbeat(3, stop=True)
     assert live_brokers(talk.image) == [1]
 
 
@@ -53,7 +53,7 @@ def test_a_lone_broker_holds_everything() -> None:
     assert topics.place(2, 1, [NodeId(1)]) == [[1], [1]]
 
 
-def test_more_copies_than_live_brokers_are_refused_with_their_number() -> None:
+def test_more_replicas_than_live_brokers_are_refused_with_their_number() -> None:
     with pytest.raises(ApiError, match="there are 3") as refused:
         topics.place(1, 4, THREE)
     assert refused.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
@@ -66,7 +66,7 @@ def test_a_topic_grows_around_the_circle(talk: ControllerTalk) -> None:
     assert all(len(replicas) == 2 for replicas in grown.replicas)
 
 
-def test_a_topic_grows_with_the_copies_it_has_outside_a_move(talk: ControllerTalk) -> None:
+def test_a_topic_grows_with_the_replicas_it_has_outside_a_move(talk: ControllerTalk) -> None:
     talk.create([1, 2])
     talk.reassign([3, 1])
     grown = topics.add_partitions(talk.image, "orders", 2, None, THREE)

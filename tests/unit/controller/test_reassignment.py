@@ -1,4 +1,4 @@
-"""Moving partitions from broker to broker."""
+"""Tests moving partitions between brokers."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_move_is_completed_when_they_are_in_sync_and_the_leader_goes(
 
 
 def test_a_leader_that_stays_leads_on_in_a_new_epoch(talk: ControllerTalk) -> None:
-    """Whoever was dropped fetches in an epoch that is over."""
+    """A removed replica fetches with an outdated leader epoch."""
     talk.create([1, 2, 3])
     talk.reassign([1, 2, 4])
     answer = talk.alter([1, 2, 3, 4])
@@ -53,7 +53,7 @@ def test_a_leader_that_stays_leads_on_in_a_new_epoch(talk: ControllerTalk) -> No
     assert answer.isr == [1, 2, 4]
 
 
-def test_a_move_that_adds_nobody_is_completed_at_once(talk: ControllerTalk) -> None:
+def test_a_move_without_a_new_replica_is_completed_at_once(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
     talk.reassign([3, 1])
     moved = talk.partition()
@@ -74,13 +74,13 @@ def test_a_move_to_where_it_is_changes_nothing(talk: ControllerTalk) -> None:
     assert talk.end_offset == end
 
 
-def test_who_has_everything_is_not_given_up_for_too_few(talk: ControllerTalk) -> None:
+def test_a_replica_with_everything_stays_in_a_too_small_isr(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
     talk.reassign([1, 4])
     talk.fence(1)
     talk.alter([2, 3, 4])
-    assert talk.partition().removing == [2, 3], "only 4 would be in sync, and two are demanded"
-    talk.beat(1)
+    assert talk.partition().removing == [2, 3], "only 4 would be in sync, and two are required"
+    talk.heartbeat(1)
     talk.alter([1, 2, 3, 4])
     assert (talk.partition().replicas, talk.partition().isr) == ([1, 4], [1, 4])
 
@@ -94,7 +94,7 @@ def test_the_only_one_in_sync_is_not_dropped(talk: ControllerTalk) -> None:
     assert (talk.partition().replicas, talk.partition().leader) == ([2, 3], 2)
 
 
-def test_a_cancelled_move_leaves_who_was_there(talk: ControllerTalk) -> None:
+def test_a_cancelled_move_keeps_the_old_replicas(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
     talk.reassign([4, 5, 1])
     talk.alter([1, 2, 3, 4])
@@ -142,7 +142,9 @@ def test_another_target_is_taken_from_where_it_all_began(talk: ControllerTalk) -
     assert (moving.replicas, moving.adding, moving.removing) == ([1, 2, 5, 3], [5], [3])
 
 
-def test_another_target_still_waits_for_who_was_being_added(talk: ControllerTalk) -> None:
+def test_another_target_still_waits_for_the_replica_that_was_being_added(
+    talk: ControllerTalk,
+) -> None:
     talk.create([1, 2, 3])
     talk.reassign([1, 2, 4])
     talk.reassign([1, 4, 5])

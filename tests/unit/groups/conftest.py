@@ -1,4 +1,4 @@
-"""A coordinator on a list of records, and a group that does as it is told."""
+"""Fixtures: a coordinator on a list of records, and a group that a test controls."""
 
 from collections.abc import Callable, Collection
 
@@ -14,8 +14,8 @@ from tests.support.talk.classic_talk import ClassicTalk
 from tests.support.talk.group_runner import GroupRunner
 
 
-class ToldGroup:
-    """A group whose every answer a test sets."""
+class ControlledGroup:
+    """A group whose responses a test sets."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -62,9 +62,9 @@ def runner() -> GroupRunner:
 
 
 @pytest.fixture
-def told(runner: GroupRunner) -> Callable[[str], ToldGroup]:
-    def add(group_id: str) -> ToldGroup:
-        group = ToldGroup(group_id)
+def controlled_group(runner: GroupRunner) -> Callable[[str], ControlledGroup]:
+    def add(group_id: str) -> ControlledGroup:
+        group = ControlledGroup(group_id)
         runner.machine.groups[group_id] = group
         return group
 
@@ -73,5 +73,5 @@ def told(runner: GroupRunner) -> Callable[[str], ToldGroup]:
 
 @pytest.fixture
 def talk() -> ClassicTalk:
-    """Members who talk to a coordinator's machine."""
+    """Members that send requests to a coordinator's state machine."""
     return ClassicTalk()

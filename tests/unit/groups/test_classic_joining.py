@@ -1,4 +1,4 @@
-"""JoinGroup: newcomers, who is let in, and which protocol a generation has."""
+"""Tests JoinGroup: new members, refusals, and the protocol of a generation."""
 
 import re
 
@@ -11,7 +11,7 @@ from tests.support.talk.classic_talk import GROUP, REBALANCE_MS, SESSION_MS, Cla
 NEWCOMER_MS = 300_000
 
 
-def test_a_newcomer_is_given_an_id_first(talk: ClassicTalk) -> None:
+def test_a_new_member_gets_an_id_first(talk: ClassicTalk) -> None:
     alice = talk.member("alice")
     first = alice.join_once()
     assert first.code is ErrorCode.MEMBER_ID_REQUIRED
@@ -32,7 +32,7 @@ def test_a_newcomer_is_given_an_id_first(talk: ClassicTalk) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 3])
-def test_before_version_4_a_newcomer_joins_at_once(talk: ClassicTalk, version: int) -> None:
+def test_before_version_4_a_new_member_joins_at_once(talk: ClassicTalk, version: int) -> None:
     joined = talk.member("alice", version=version).join_once()
     assert joined.waiting
     talk.pass_time(100)
@@ -76,11 +76,11 @@ def test_the_first_rebalance_waits_for_company_while_company_comes(talk: Classic
     first = talk.member("a").join()
     talk.pass_time(60)
     second = talk.member("b").join()
-    talk.pass_time(60)  # the first wait is over; b came meanwhile
+    talk.pass_time(60)  # the first wait is over; b joined meanwhile
     assert first.waiting
     third = talk.member("c").join()
     talk.pass_time(80)
-    assert first.waiting  # c came in the second wait
+    assert first.waiting  # c joined in the second wait
     talk.pass_time(99)
     assert third.waiting
     talk.pass_time(1)
@@ -107,7 +107,7 @@ def test_without_a_delay_the_first_rebalance_is_over_at_once() -> None:
     assert joined.answer.generation_id == 1
 
 
-def test_somebody_new_makes_everybody_join_again(talk: ClassicTalk) -> None:
+def test_a_new_member_makes_all_members_rejoin(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice)
     new = bob.join()
@@ -119,7 +119,7 @@ def test_somebody_new_makes_everybody_join_again(talk: ClassicTalk) -> None:
     assert {m.metadata for m in again.answer.members} == {b"alice", b"bob"}
 
 
-def test_whoever_does_not_join_in_time_is_out(talk: ClassicTalk) -> None:
+def test_a_member_that_does_not_join_in_time_is_removed(talk: ClassicTalk) -> None:
     members = [talk.member(name, session_ms=300_000) for name in ("alice", "bob")]
     alice, bob = members
     bob.rebalance_ms = 2 * REBALANCE_MS
@@ -134,7 +134,7 @@ def test_whoever_does_not_join_in_time_is_out(talk: ClassicTalk) -> None:
     assert alice.heartbeat() is bob.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_leader_who_is_late_loses_the_lead_to_whoever_came(talk: ClassicTalk) -> None:
+def test_a_late_leader_is_replaced_by_a_member_that_came(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice", instance_id="a"), talk.member("bob")
     talk.stable(alice, bob)
     bob.protocols = {"range": b"other"}
@@ -143,20 +143,18 @@ def test_a_leader_who_is_late_loses_the_lead_to_whoever_came(talk: ClassicTalk) 
         talk.pass_time(SESSION_MS - 1)
         alice.heartbeat()
     assert new.answer.leader == bob.member_id
-    assert len(new.answer.members) == 2  # a static member stays until its session ends
+    assert len(new.answer.members) == 2  # a static member stays until its session expires
 
 
-def test_an_invited_newcomer_is_waited_for_too(talk: ClassicTalk) -> None:
-    alice, bob = talk.member("alice"), talk.member("bob")
-    talk.stable(alice)
-    bob.member_id = bob.join_once().answer.member_id
+def test_a_new_member_with_an_id_is_waited_for_too(talk: ClassicTalk) -> None:
+    alice, bob = talk.stable_with_new_member()
     again = alice.join()
     assert again.waiting
     bob.join_once()
     assert again.answer.generation_id == 2
 
 
-def test_an_invited_newcomer_is_not_waited_for_for_ever(talk: ClassicTalk) -> None:
+def test_a_new_member_with_an_id_is_not_waited_for_forever(talk: ClassicTalk) -> None:
     alice = talk.member("alice")
     talk.stable(alice)
     talk.member("bob").join_once()
@@ -165,7 +163,7 @@ def test_an_invited_newcomer_is_not_waited_for_for_ever(talk: ClassicTalk) -> No
     assert again.answer.generation_id == 2
 
 
-def test_a_newcomer_waits_five_minutes_at_most(talk: ClassicTalk) -> None:
+def test_a_new_member_waits_five_minutes_at_most(talk: ClassicTalk) -> None:
     slow = talk.member("slow", rebalance_ms=2 * NEWCOMER_MS, session_ms=1_000_000)
     talk.stable(slow)
     new = talk.member("new").join()
@@ -175,14 +173,14 @@ def test_a_newcomer_waits_five_minutes_at_most(talk: ClassicTalk) -> None:
     assert (new.code, new.answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
-def test_a_leader_who_joins_a_stable_group_wants_a_rebalance(talk: ClassicTalk) -> None:
+def test_a_leader_that_joins_a_stable_group_causes_a_rebalance(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice, bob)
     assert alice.join().waiting
     assert talk.group.state == "PreparingRebalance"
 
 
-def test_a_follower_who_joins_a_stable_group_unchanged_stays_in_it(talk: ClassicTalk) -> None:
+def test_an_unchanged_follower_that_rejoins_a_stable_group_stays_in_it(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice, bob)
     answer = bob.join().answer
@@ -280,7 +278,7 @@ def test_a_group_of_another_type_works_the_same(talk: ClassicTalk) -> None:
     assert not talk.group.subscribes_to("anything")
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_a_full_group_accepts_no_other_member() -> None:
     talk = ClassicTalk(GroupSettings(max_size=2))
     alice, bob, carol = (talk.member(name) for name in ("alice", "bob", "carol"))
     talk.stable(alice, bob)
@@ -289,7 +287,7 @@ def test_a_full_group_takes_nobody_else() -> None:
     assert talk.group.state == "Stable"
 
 
-def test_whoever_finds_a_gathering_group_full_is_not_waited_for() -> None:
+def test_a_member_that_finds_a_joining_group_full_is_not_waited_for() -> None:
     talk = ClassicTalk(GroupSettings(max_size=2))
     alice, bob, carol = (talk.member(name) for name in ("alice", "bob", "carol"))
     talk.stable(alice, bob)
@@ -308,7 +306,7 @@ def test_while_a_full_group_gathers_the_last_to_come_is_left_out() -> None:
     assert [j.answer.generation_id for j in joined[:2]] == [1, 1]
 
 
-def test_an_invited_newcomer_may_find_the_group_full() -> None:
+def test_a_new_member_may_find_the_group_full() -> None:
     talk = ClassicTalk(GroupSettings(max_size=1))
     alice, bob = talk.member("alice"), talk.member("bob")
     bob.member_id = bob.join_once().answer.member_id
@@ -322,6 +320,6 @@ def test_a_group_that_cannot_be_stored_is_not_there() -> None:
     talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
     assert talk.member("alice", version=3).join().refusal is ErrorCode.KAFKA_STORAGE_ERROR
     assert GROUP not in talk.runner.machine.groups
-    assert talk.alarms == set()
+    assert talk.timers == set()
     talk.runner.refusal = None
     talk.stable(talk.member("alice"))

@@ -1,11 +1,11 @@
-"""LeaveGroup, and groups that run empty."""
+"""Tests LeaveGroup, and groups that become empty."""
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.leave_group import MemberIdentity
 from tests.support.talk.classic_talk import ClassicTalk
 
 
-def test_who_leaves_makes_the_others_join_again(talk: ClassicTalk) -> None:
+def test_a_leaving_member_makes_the_others_rejoin(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice, bob)
     assert alice.leave() is ErrorCode.NONE
@@ -14,7 +14,7 @@ def test_who_leaves_makes_the_others_join_again(talk: ClassicTalk) -> None:
     assert (bob.generation, bob.leads) == (2, True)
 
 
-def test_strangers_cannot_leave(talk: ClassicTalk) -> None:
+def test_unknown_members_cannot_leave(talk: ClassicTalk) -> None:
     eve = talk.member("eve", member_id="eve-1")
     assert eve.leave() is ErrorCode.UNKNOWN_MEMBER_ID  # there is no group
     talk.stable(talk.member("alice"))
@@ -30,7 +30,7 @@ def test_the_last_to_leave_leaves_an_empty_group(talk: ClassicTalk) -> None:
     group = talk.group
     assert (group.state, group.generation, group.leader) == ("Empty", 2, None)
     assert (group.protocol_type, group.protocol) == ("consumer", None)
-    assert talk.alarms == set()
+    assert talk.timers == set()
     talk.runner.crash()
     assert (talk.group.state, talk.group.generation) == ("Empty", 2)
     assert talk.group.protocol_type == "consumer"
@@ -46,7 +46,9 @@ def test_an_empty_group_may_become_one_of_another_type(talk: ClassicTalk) -> Non
     assert (joined.answer.generation_id, joined.answer.protocol_type) == (3, "connect")
 
 
-def test_who_leaves_while_waiting_is_told_and_the_rest_go_on(talk: ClassicTalk) -> None:
+def test_a_member_that_leaves_while_waiting_gets_a_response_and_the_rest_continue(
+    talk: ClassicTalk,
+) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice, bob)
     waiting = alice.join()
@@ -67,33 +69,29 @@ def test_when_all_leave_the_first_rebalance_the_group_runs_empty_in_time(talk: C
     assert (talk.group.state, talk.group.generation) == ("Empty", 1)
 
 
-def test_an_invited_newcomer_who_leaves_disturbs_nobody(talk: ClassicTalk) -> None:
-    alice, bob = talk.member("alice"), talk.member("bob")
-    talk.stable(alice)
-    bob.member_id = bob.join_once().answer.member_id
+def test_a_new_member_that_leaves_causes_no_rebalance(talk: ClassicTalk) -> None:
+    alice, bob = talk.stable_with_new_member()
     assert bob.leave() is ErrorCode.NONE
     assert alice.heartbeat() is ErrorCode.NONE
     assert bob.join_once().code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_an_invited_newcomer_who_leaves_is_not_waited_for(talk: ClassicTalk) -> None:
-    alice, bob = talk.member("alice"), talk.member("bob")
-    talk.stable(alice)
-    bob.member_id = bob.join_once().answer.member_id
+def test_a_new_member_that_leaves_is_not_waited_for(talk: ClassicTalk) -> None:
+    alice, bob = talk.stable_with_new_member()
     waiting = alice.join()
     assert waiting.waiting
     bob.leave()
     assert waiting.answer.generation_id == 2
 
 
-def test_an_emptiness_that_cannot_be_stored_is_true_all_the_same(talk: ClassicTalk) -> None:
+def test_a_group_is_empty_even_if_that_cannot_be_stored(talk: ClassicTalk) -> None:
     alice = talk.member("alice")
     talk.stable(alice)
     talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
     assert alice.leave() is ErrorCode.KAFKA_STORAGE_ERROR
     assert talk.group.state == "Empty"
     talk.runner.crash()
-    assert talk.group.state == "Stable"  # she is still in the log, and her session will end
+    assert talk.group.state == "Stable"  # she is still in the log, and her session will expire
     talk.runner.refusal = None
     talk.pass_time(10_000)
     assert talk.group.state == "Empty"

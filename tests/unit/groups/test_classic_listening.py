@@ -1,4 +1,4 @@
-"""Heartbeats that wait, so that members hear of a rebalance as soon as it begins."""
+"""Tests heartbeats that wait, so that members learn of a rebalance as soon as it begins."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_it_need_not_wait() -> None:
     assert alice.send_heartbeat(waits=True).code is ErrorCode.NONE
 
 
-def test_who_comes_or_leaves_is_heard_of_at_once(talk: ClassicTalk, pair: Pair) -> None:
+def test_brokers_that_come_or_leave_are_known_at_once(talk: ClassicTalk, pair: Pair) -> None:
     alice, bob = pair
     beats = [member.send_heartbeat(waits=True) for member in pair]
     carol = talk.member("carol")
@@ -65,7 +65,7 @@ def test_who_comes_or_leaves_is_heard_of_at_once(talk: ClassicTalk, pair: Pair) 
     assert bob.leave() is ErrorCode.NONE
 
 
-def test_a_member_that_is_out_is_told_so(talk: ClassicTalk, pair: Pair) -> None:
+def test_a_removed_member_gets_an_error(talk: ClassicTalk, pair: Pair) -> None:
     alice, _ = pair
     beat = alice.send_heartbeat(waits=True)
     assert alice.leave() is ErrorCode.NONE
@@ -75,18 +75,18 @@ def test_a_member_that_is_out_is_told_so(talk: ClassicTalk, pair: Pair) -> None:
 def test_what_a_member_asks_next_does_not_wait_behind_it(talk: ClassicTalk, pair: Pair) -> None:
     alice, bob = pair
     beats = [member.send_heartbeat(waits=True) for member in pair]
-    alice.hasten()
+    alice.change_subscription()
     assert (beats[0].code, beats[1].waiting) == (ErrorCode.NONE, True)
     again = alice.send_heartbeat(waits=True)
     another = alice.send_heartbeat(waits=True)
     assert (again.code, another.waiting) == (ErrorCode.NONE, True)
     alice.member_id = "nobody"
-    alice.hasten()
+    alice.change_subscription()
     assert another.waiting
     assert bob.heartbeat() is ErrorCode.NONE
 
 
-def test_a_heartbeat_that_waits_keeps_nobody_in_for_longer(talk: ClassicTalk, pair: Pair) -> None:
+def test_a_waiting_heartbeat_does_not_extend_the_session(talk: ClassicTalk, pair: Pair) -> None:
     alice, bob = pair
     alice.send_heartbeat(waits=True)
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""What anybody may ask of a classic group: commits, subscriptions, descriptions."""
+"""Tests requests of clients outside a classic group: commits, subscriptions, descriptions."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_members_commit_until_other_assignments_are_handed_out(talk: ClassicTalk
     assert alice.commits() is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_who_missed_its_assignment_does_not_commit_between_two_generations(
+def test_a_member_without_its_assignment_does_not_commit_between_two_generations(
     talk: ClassicTalk,
 ) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
@@ -68,7 +68,7 @@ def test_who_missed_its_assignment_does_not_commit_between_two_generations(
     assert bob.commits() is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_rebalance_that_begins_anew_leaves_members_what_they_have(talk: ClassicTalk) -> None:
+def test_a_restarted_rebalance_leaves_members_their_partitions(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice)
     bob.join()
@@ -86,7 +86,7 @@ def test_without_a_generation_only_an_empty_group_takes_commits(
 ) -> None:
     alice = talk.member("alice")
     talk.stable(alice)
-    # Old transactional producers never said who they are.
+    # Old transactional producers do not send a member id.
     allowed = NONE if transactional else UNKNOWN
     assert commit(talk, "", -1, transactional=transactional) is allowed
     assert commit(talk, "eve", -1, transactional=transactional) is UNKNOWN
@@ -135,7 +135,7 @@ def test_a_stable_group_is_described_in_full(talk: ClassicTalk) -> None:
     ]
 
 
-def test_amid_a_rebalance_nobody_tells_what_they_subscribe_to(talk: ClassicTalk) -> None:
+def test_subscriptions_are_not_returned_during_a_rebalance(talk: ClassicTalk) -> None:
     alice = talk.member("alice")
     talk.stable(alice)
     talk.member("bob").join()

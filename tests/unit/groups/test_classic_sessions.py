@@ -1,4 +1,4 @@
-"""Heartbeats, and what silence leads to."""
+"""Tests heartbeats, and sessions that expire without them."""
 
 from barnabas.model.errors import ErrorCode
 from tests.support.talk.classic_talk import REBALANCE_MS, SESSION_MS, ClassicTalk
@@ -44,11 +44,11 @@ def test_silence_ends_a_session_to_the_millisecond(talk: ClassicTalk) -> None:
 def test_a_heartbeat_sets_no_timer(talk: ClassicTalk) -> None:
     alice = talk.member("alice")
     talk.stable(alice)
-    before = talk.runner.alarms_set
+    before = talk.runner.timers_set
     for _ in range(50):
         talk.pass_time(100)
         alice.heartbeat()
-    assert talk.runner.alarms_set == before
+    assert talk.runner.timers_set == before
 
 
 def test_a_commit_counts_as_a_heartbeat(talk: ClassicTalk) -> None:
@@ -62,7 +62,7 @@ def test_a_commit_counts_as_a_heartbeat(talk: ClassicTalk) -> None:
     assert list(talk.group.members) == [alice.member_id]
 
 
-def test_whoever_waits_for_others_is_not_silent(talk: ClassicTalk) -> None:
+def test_a_member_that_waits_for_others_does_not_expire(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice"), talk.member("bob", session_ms=1_000_000)
     talk.stable(alice, bob)
     waiting = alice.join()
@@ -74,7 +74,7 @@ def test_whoever_waits_for_others_is_not_silent(talk: ClassicTalk) -> None:
     assert talk.group.state == "Empty"
 
 
-def test_whoever_waits_for_an_assignment_is_not_silent(talk: ClassicTalk) -> None:
+def test_a_member_that_waits_for_its_assignment_does_not_expire(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice", session_ms=1_000_000), talk.member("bob")
     joined = [alice.join(), bob.join()]
     talk.pass_time(1000)
@@ -96,15 +96,15 @@ def test_the_last_silent_member_leaves_an_empty_group(talk: ClassicTalk) -> None
     assert (group.state, group.generation, group.protocol_type) == ("Empty", 2, "consumer")
     assert group.is_empty
     assert group.empty_since_ms == talk.runner.wall_ms
-    assert talk.alarms == set()
+    assert talk.timers == set()
 
 
-def test_a_newcomer_who_dies_before_the_first_generation_is_forgotten(talk: ClassicTalk) -> None:
+def test_a_new_member_that_dies_before_the_first_generation_is_forgotten(talk: ClassicTalk) -> None:
     talk.member("alice").join_once()
-    assert talk.alarms
+    assert talk.timers
     talk.pass_time(SESSION_MS)
     assert talk.group.state == "Empty"
-    assert talk.alarms == set()
+    assert talk.timers == set()
     assert talk.group.invited == {}
 
 

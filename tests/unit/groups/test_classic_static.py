@@ -1,4 +1,4 @@
-"""Static members (KIP-345): an instance id that keeps its place, and fences whoever had it."""
+"""Tests static members (KIP-345): an instance id keeps its place, and fences the old process."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.talk.classic_talk import SESSION_MS, ClassicTalk, TalkingMemb
 
 
 def again(talk: ClassicTalk, member: TalkingMember) -> TalkingMember:
-    """Return a static member as it starts anew, without a member id."""
+    """Return a static member after a restart, without a member id."""
     return talk.member(
         f"{member.name}-again", instance_id=member.instance_id, protocols=member.protocols
     )
@@ -68,11 +68,11 @@ def test_the_former_self_is_fenced(talk: ClassicTalk) -> None:
     fenced = ErrorCode.FENCED_INSTANCE_ID
     assert bob.heartbeat() is bob.leave() is bob.commits() is fenced
     assert bob.join().code is bob.sync().code is fenced
-    bob.instance_id = None  # who hides the instance id is nobody
+    bob.instance_id = None  # a client that hides its instance id is not a member
     assert bob.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_an_instance_that_nobody_knows_is_no_member(talk: ClassicTalk) -> None:
+def test_an_unknown_instance_is_no_member(talk: ClassicTalk) -> None:
     alice, _ = pair(talk)
     alice.instance_id = "c"
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
@@ -80,7 +80,7 @@ def test_an_instance_that_nobody_knows_is_no_member(talk: ClassicTalk) -> None:
     assert alice.join().code is alice.sync().code is unknown
 
 
-def test_the_return_is_stored_before_it_is_told(talk: ClassicTalk) -> None:
+def test_the_return_is_stored_before_it_is_reported(talk: ClassicTalk) -> None:
     _, bob = pair(talk)
     talk.runner.hold_commits = True
     joined = again(talk, bob).join_once()
@@ -97,7 +97,7 @@ def test_a_return_that_cannot_be_stored_did_not_happen(talk: ClassicTalk) -> Non
     assert alice.heartbeat() is bob.heartbeat() is ErrorCode.NONE
     assert talk.group.leader == alice.member_id
     talk.pass_time(SESSION_MS)
-    assert alice.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID  # it is watched as before
+    assert alice.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID  # its session is tracked as before
 
 
 def test_the_former_session_does_not_end_the_new_one(talk: ClassicTalk) -> None:
@@ -176,7 +176,7 @@ def test_a_static_member_that_is_late_stays_until_its_session_ends(talk: Classic
     assert len(joined.answer.members) == 2
 
 
-def test_when_all_are_static_and_away_the_rebalance_goes_on_until_one_is_back(
+def test_when_all_are_static_and_away_the_rebalance_continues_until_one_is_back(
     talk: ClassicTalk,
 ) -> None:
     alice = talk.member("alice", instance_id="a", session_ms=200_000, rebalance_ms=10_000)

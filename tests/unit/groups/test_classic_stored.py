@@ -1,4 +1,4 @@
-"""What is left of a group after a restart, and groups that take each other's place."""
+"""Tests what a restart restores of a group, and groups that replace each other."""
 
 from collections.abc import Collection
 
@@ -21,7 +21,7 @@ from tests.support.talk.coordination import START_MS, Entry
 
 
 class OtherGroup:
-    """A group of the other protocol, as far as classic groups care."""
+    """A stand-in for a group of the other protocol."""
 
     type = GroupType.CONSUMER
     state = "Empty"
@@ -67,7 +67,7 @@ def test_a_stable_group_is_stable_after_a_restart(talk: ClassicTalk) -> None:
     assert alice.join().waiting
 
 
-def test_sessions_begin_anew_with_a_restart(talk: ClassicTalk) -> None:
+def test_sessions_start_again_with_a_restart(talk: ClassicTalk) -> None:
     alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice, bob)
     talk.pass_time(SESSION_MS - 1)
@@ -106,7 +106,7 @@ def test_an_assignment_that_was_not_committed_is_gone(talk: ClassicTalk) -> None
     assert alice.sync().answer.assignment == b"alice"
 
 
-def test_a_new_group_that_nobody_finished_joining_is_empty(talk: ClassicTalk) -> None:
+def test_a_new_group_without_a_complete_join_is_empty(talk: ClassicTalk) -> None:
     talk.member("alice").join()
     talk.runner.crash()
     assert (talk.group.state, talk.group.generation) == ("Empty", 0)
@@ -123,7 +123,7 @@ def test_a_group_is_over_with_its_tombstone(talk: ClassicTalk) -> None:
     talk.ask(lambda _: Outcome(None, tombstones))
     assert GROUP not in talk.runner.machine.groups
     assert gone.state == "Dead"
-    assert talk.alarms == set()
+    assert talk.timers == set()
     assert bob.join_once().code is ErrorCode.UNKNOWN_MEMBER_ID
     talk.runner.crash()
     assert GROUP not in talk.runner.machine.groups
@@ -190,7 +190,7 @@ def test_it_stays_where_the_replacement_cannot_be_stored(talk: ClassicTalk) -> N
     talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
     assert talk.member("alice", version=3).join().refusal is ErrorCode.KAFKA_STORAGE_ERROR
     assert talk.runner.machine.groups[GROUP] is other
-    assert talk.alarms == set()
+    assert talk.timers == set()
 
 
 def test_a_group_of_the_other_protocol_with_members_stays(talk: ClassicTalk) -> None:

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignment is stored, then handed out; or neither."""
+"""Tests SyncGroup: the leader's assignment is stored and then sent to members, or neither."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataVa
 from tests.support.talk.classic_talk import REBALANCE_MS, SESSION_MS, ClassicTalk, TalkingMember
 
 DELAY_MS = 100
-"""The first rebalance waits this long, and as long again once somebody came meanwhile."""
+"""The delay of the first rebalance, which starts again once if a member joined meanwhile."""
 
 
 def joined(talk: ClassicTalk, *names: str) -> list[TalkingMember]:
-    """Return members of a group that waits for its leader, who is the first of them."""
+    """Return the members of a group that waits for its leader, the first of them."""
     members = [talk.member(name) for name in names]
     asked = [member.join() for member in members]
     talk.pass_time(1000)
@@ -44,12 +44,12 @@ def test_followers_wait_for_the_leader_and_all_for_the_commit(talk: ClassicTalk)
     assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
 
 
-def test_who_comes_late_gets_the_assignment_at_once(talk: ClassicTalk) -> None:
+def test_a_late_member_gets_the_assignment_at_once(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     alice.sync({bob.member_id: b"all of it"})
     assert talk.group.state == "Stable"
     assert bob.sync().answer.assignment == b"all of it"
-    assert alice.sync().answer.assignment == b""  # left out by herself
+    assert alice.sync().answer.assignment == b""  # she assigned nothing to herself
 
 
 def test_the_record_is_the_whole_group(talk: ClassicTalk) -> None:
@@ -67,7 +67,7 @@ def test_the_record_is_the_whole_group(talk: ClassicTalk) -> None:
     assert {m.client_id for m in value.members} == {"alice", "bob"}
 
 
-def test_an_assignment_that_cannot_be_stored_is_nobodys(talk: ClassicTalk) -> None:
+def test_no_member_gets_an_assignment_that_cannot_be_stored(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     early = bob.sync()
     talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -84,7 +84,7 @@ def test_an_assignment_that_cannot_be_stored_is_nobodys(talk: ClassicTalk) -> No
     assert bob.sync().answer.assignment == b"2"
 
 
-def test_who_joins_before_the_commit_undoes_the_generation(talk: ClassicTalk) -> None:
+def test_a_join_before_the_commit_cancels_the_generation(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     talk.runner.hold_commits = True
     synced = [bob.sync(), alice.sync({bob.member_id: b"1"})]
@@ -109,7 +109,7 @@ def test_a_commit_that_comes_a_generation_late_hands_out_nothing(talk: ClassicTa
     assert talk.group.state == "CompletingRebalance"
 
 
-def test_a_leader_who_asks_twice_is_stored_once(talk: ClassicTalk) -> None:
+def test_a_leaders_repeated_sync_is_stored_once(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     talk.runner.hold_commits = True
     follower = bob.sync()
@@ -136,16 +136,14 @@ def test_syncs_of_another_time_or_place_are_refused(talk: ClassicTalk) -> None:
 
 
 @pytest.mark.parametrize("protocol_type", ["connect", ""])
-def test_a_member_that_believes_in_another_protocol_is_refused(
-    talk: ClassicTalk, protocol_type: str
-) -> None:
+def test_a_member_of_another_protocol_is_refused(talk: ClassicTalk, protocol_type: str) -> None:
     (alice,) = joined(talk, "alice")
     alice.protocol_type = protocol_type
     assert alice.sync().code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert talk.group.state == "CompletingRebalance"
 
 
-def test_members_who_never_sync_are_out_after_the_rebalance_timeout(talk: ClassicTalk) -> None:
+def test_members_that_never_sync_are_removed_after_the_rebalance_timeout(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     alice.sync()
     announced_ms = 2 * DELAY_MS
@@ -160,7 +158,7 @@ def test_members_who_never_sync_are_out_after_the_rebalance_timeout(talk: Classi
     assert again.answer.generation_id == 2
 
 
-def test_a_leader_who_never_syncs_costs_a_rebalance(talk: ClassicTalk) -> None:
+def test_a_leader_that_never_syncs_costs_a_rebalance(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     waiting = bob.sync()
     for _ in range(6):
@@ -172,7 +170,7 @@ def test_a_leader_who_never_syncs_costs_a_rebalance(talk: ClassicTalk) -> None:
     assert bob.leads
 
 
-def test_a_member_removed_while_it_waits_is_told(talk: ClassicTalk) -> None:
+def test_a_member_removed_while_it_waits_gets_a_response(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     waiting = bob.sync()
     assert bob.leave() is ErrorCode.NONE

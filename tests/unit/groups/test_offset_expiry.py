@@ -1,4 +1,4 @@
-"""How long offsets are kept (KIP-211), and when a group is gone."""
+"""Tests how long offsets are kept (KIP-211), and when a group is deleted."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ def left(runner: GroupRunner, group: str) -> set[At]:
     )
 
 
-def test_offsets_of_nobody_expire_by_their_commit(runner: GroupRunner) -> None:
+def test_offsets_without_a_group_expire_by_their_commit(runner: GroupRunner) -> None:
     commit(runner, "g", ("a", 0), ("a", 1))
     runner.pass_time(500)
     commit(runner, "g", ("a", 1))
@@ -63,7 +63,7 @@ def test_reloading_does_not_start_the_clock_again(runner: GroupRunner) -> None:
     assert left(runner, "g") == set()
 
 
-def test_an_explicit_time_holds_whatever_the_retention(runner: GroupRunner) -> None:
+def test_an_explicit_time_holds_for_any_retention(runner: GroupRunner) -> None:
     commit(runner, "g", ("a", 0), retention_ms=250)
     commit(runner, "g", ("a", 1), retention_ms=5000)
     runner.pass_time(299)
@@ -77,9 +77,9 @@ def test_an_explicit_time_holds_whatever_the_retention(runner: GroupRunner) -> N
 
 
 def test_a_group_keeps_its_offsets_until_it_was_empty_for_long(
-    runner: GroupRunner, told: Told
+    runner: GroupRunner, controlled_group: Told
 ) -> None:
-    group = told("g")
+    group = controlled_group("g")
     commit(runner, "g", ("a", 0))
     group.protocol_type, group.topics = "connect", set()
     runner.pass_time(3000)
@@ -92,9 +92,9 @@ def test_a_group_keeps_its_offsets_until_it_was_empty_for_long(
 
 
 def test_a_group_that_does_not_say_since_when_it_is_empty_counts_from_the_commit(
-    runner: GroupRunner, told: Told
+    runner: GroupRunner, controlled_group: Told
 ) -> None:
-    group = told("g")
+    group = controlled_group("g")
     commit(runner, "g", ("a", 0))
     group.is_empty, group.state, group.empty_since_ms = True, "Empty", None
     runner.pass_time(1000)
@@ -111,9 +111,9 @@ def test_a_group_that_does_not_say_since_when_it_is_empty_counts_from_the_commit
     ],
 )
 def test_offsets_that_no_member_needs_any_more(
-    runner: GroupRunner, told: Told, kind: GroupType, state: str, expires: bool
+    runner: GroupRunner, controlled_group: Told, kind: GroupType, state: str, expires: bool
 ) -> None:
-    group = told("g")
+    group = controlled_group("g")
     group.type, group.state, group.topics = kind, state, {"b"}
     commit(runner, "g", ("a", 0), ("b", 0))
     runner.pass_time(3000)

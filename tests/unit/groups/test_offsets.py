@@ -1,4 +1,4 @@
-"""Who may commit, what is stored, and how plain commits and transactions meet."""
+"""Tests which commits are accepted, what is stored, and how transactions affect it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,7 @@ def offset(runner: GroupRunner, at: At = ("a", 0)) -> int:
 
 
 def stored(runner: GroupRunner) -> list[tuple[Any, Any, int]]:
-    """Return the keys and values that were written, and the versions of the values."""
+    """Return the stored keys and values, and the versions of the values."""
     found = []
     for written in runner.log:
         for record in written.records:
@@ -198,8 +198,10 @@ def test_a_group_of_offsets_alone(runner: GroupRunner) -> None:
         runner.reload()
 
 
-def test_what_the_group_says_of_a_member_counts(runner: GroupRunner, told: Told) -> None:
-    group = told("g")
+def test_what_the_group_says_of_a_member_counts(
+    runner: GroupRunner, controlled_group: Told
+) -> None:
+    group = controlled_group("g")
     assert commit(runner, {("a", 0): 1}, member="m", epoch=3, instance="i") == {("a", 0): 0}
     assert group.asked == [("m", "i", 3, False)]
     assert group.touched == ["m"]
@@ -213,17 +215,17 @@ def test_what_the_group_says_of_a_member_counts(runner: GroupRunner, told: Told)
     assert (len(stored(runner)), group.touched) == (before, ["m"])
 
 
-def test_a_stale_epoch_by_version(runner: GroupRunner, told: Told) -> None:
-    told("g").refusal = ErrorCode.STALE_MEMBER_EPOCH
+def test_a_stale_epoch_by_version(runner: GroupRunner, controlled_group: Told) -> None:
+    controlled_group("g").refusal = ErrorCode.STALE_MEMBER_EPOCH
     assert set(commit(runner, {("a", 0): 1}, 9).values()) == {ErrorCode.STALE_MEMBER_EPOCH}
     assert set(commit(runner, {("a", 0): 1}, 8).values()) == {ErrorCode.UNSUPPORTED_VERSION}
     assert set(commit_in(runner, P1, {("a", 0): 1}).values()) == {ErrorCode.ILLEGAL_GENERATION}
 
 
-def test_members_in_a_transaction(runner: GroupRunner, told: Told) -> None:
+def test_members_in_a_transaction(runner: GroupRunner, controlled_group: Told) -> None:
     refused = commit_in(runner, P1, {("a", 0): 1}, member="m", epoch=0)
     assert refused == {("a", 0): ErrorCode.ILLEGAL_GENERATION}
-    group = told("g")
+    group = controlled_group("g")
     assert commit_in(runner, P1, {("a", 0): 1}, member="m", epoch=4) == {("a", 0): 0}
     assert (group.asked, group.touched) == ([("m", None, 4, True)], [])
     group.refusal = ErrorCode.FENCED_INSTANCE_ID
@@ -252,7 +254,7 @@ def test_a_transaction_counts_once_it_commits(runner: GroupRunner) -> None:
         runner.reload()
 
 
-def test_an_unstable_position_is_not_told(runner: GroupRunner) -> None:
+def test_an_unstable_position_is_not_returned(runner: GroupRunner) -> None:
     commit(runner, {("a", 0): Position(1, 2, "x")})
     commit_in(runner, P1, {("a", 0): 5})
     (part,) = fetch(runner, [("a", 0)], stable=True).topics[0].partitions
@@ -263,7 +265,7 @@ def test_a_transaction_that_aborts_leaves_nothing(runner: GroupRunner) -> None:
     commit(runner, {("a", 0): 1})
     commit_in(runner, P1, {("a", 0): 5, ("a", 1): 6})
     runner.end_transaction(P1, committed=False)
-    runner.end_transaction(P2, committed=True)  # of which nothing is here
+    runner.end_transaction(P2, committed=True)  # whose begin is not in this log
     for _ in range(2):
         assert positions(fetch(runner, stable=True)) == {("a", 0): Position(1)}
         runner.reload()
@@ -295,9 +297,11 @@ def test_a_producer_may_write_twice_before_it_commits(runner: GroupRunner) -> No
     assert offset(runner) == 4
 
 
-def test_who_asks_for_offsets_is_the_groups_business(runner: GroupRunner, told: Told) -> None:
+def test_permission_for_offsets_is_checked_for_the_group(
+    runner: GroupRunner, controlled_group: Told
+) -> None:
     commit(runner, {("a", 0): 1})
-    group = told("g")
+    group = controlled_group("g")
     fetch(runner, [("a", 0)], member="m", epoch=5)
     assert group.asked == [("m", 5)]
     group.refusal = ErrorCode.STALE_MEMBER_EPOCH
@@ -306,7 +310,7 @@ def test_who_asks_for_offsets_is_the_groups_business(runner: GroupRunner, told: 
     assert refused.value.code is ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_nobody_knows_an_unknown_group(runner: GroupRunner) -> None:
+def test_an_unknown_group_is_unknown_to_every_broker(runner: GroupRunner) -> None:
     assert positions(fetch(runner, [("a", 0), ("none", 4)])) == {
         ("a", 0): Position(-1),
         ("none", 4): Position(-1),
@@ -324,7 +328,9 @@ def test_topics_by_id(runner: GroupRunner) -> None:
     assert {t.topic_id for t in fetch(runner, version=10).topics} == {a, b}
 
 
-def test_an_offset_of_an_earlier_topic_of_that_name_is_not_told_by_id(runner: GroupRunner) -> None:
+def test_an_offset_of_an_earlier_topic_of_that_name_is_not_returned_by_id(
+    runner: GroupRunner,
+) -> None:
     old = bytes(runner.image.topics["b"].topic_id)
     commit(runner, {(old, 0): 5}, version=10)
     new = runner.create_topic("b", 1)
@@ -333,14 +339,14 @@ def test_an_offset_of_an_earlier_topic_of_that_name_is_not_told_by_id(runner: Gr
     assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
 
 
-def test_deleting_offsets(runner: GroupRunner, told: Told) -> None:
+def test_deleting_offsets(runner: GroupRunner, controlled_group: Told) -> None:
     with pytest.raises(ApiError) as refused:
         delete(runner, [("a", 0)])
     assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
     commit(runner, {("a", 0): 1, ("a", 1): 2, ("b", 0): 3})
     commit_in(runner, P1, {("a", 2): 4})
     written = len(stored(runner))
-    group = told("g")
+    group = controlled_group("g")
     group.topics = {"b"}
     assert delete(runner, [("a", 0), ("a", 2), ("a", 3), ("b", 0), ("none", 0)]) == {
         ("a", 0): 0,
@@ -358,8 +364,10 @@ def test_deleting_offsets(runner: GroupRunner, told: Told) -> None:
         runner.reload()
 
 
-def test_what_members_of_another_kind_read_is_not_known(runner: GroupRunner, told: Told) -> None:
-    group = told("g")
+def test_what_members_of_another_kind_read_is_not_known(
+    runner: GroupRunner, controlled_group: Told
+) -> None:
+    group = controlled_group("g")
     group.protocol_type = "connect"
     with pytest.raises(ApiError) as refused:
         delete(runner, [("a", 0)])
@@ -380,7 +388,7 @@ def test_a_deleted_topic_takes_its_offsets_along(runner: GroupRunner) -> None:
         runner.reload()
 
 
-def test_deleting_a_group(runner: GroupRunner, told: Told) -> None:
+def test_deleting_a_group(runner: GroupRunner, controlled_group: Told) -> None:
     with pytest.raises(ApiError) as refused:
         runner.run(lambda machine: machine.delete_group("g"))
     assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
@@ -392,15 +400,15 @@ def test_deleting_a_group(runner: GroupRunner, told: Told) -> None:
         assert runner.machine.groups == {}
         assert fetch(runner).topics == []
         runner.reload()
-    told("g")
+    controlled_group("g")
     with pytest.raises(ApiError) as refused:
         runner.run(lambda machine: machine.delete_group("g"))
     assert refused.value.code is ErrorCode.NON_EMPTY_GROUP
 
 
-def test_listing_groups(runner: GroupRunner, told: Told) -> None:
+def test_listing_groups(runner: GroupRunner, controlled_group: Told) -> None:
     commit(runner, {("a", 0): 1})
-    modern = told("m")
+    modern = controlled_group("m")
     modern.type, modern.state = GroupType.CONSUMER, "Reconciling"
 
     def listed(states: list[str], types: list[str]) -> list[tuple[str, str, str, str]]:

@@ -1,4 +1,4 @@
-"""A node to talk to, without sockets."""
+"""Fixtures: a node that tests send requests to, without sockets."""
 
 from pathlib import Path
 

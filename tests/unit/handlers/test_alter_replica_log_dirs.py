@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: a copy may stay where it is, and there is nowhere else."""
+"""Tests AlterReplicaLogDirs: a replica may stay in its folder, and there is no other folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Answers that must not take too long."""
+"""Tests responses that must not take too long."""
 
 from barnabas.handlers.answers import within
 from barnabas.model.pending import Pending

@@ -1,4 +1,4 @@
-"""Produce, where every record must be looked at: limits, and batches that wait in line."""
+"""Tests Produce for batches whose every record must be read: limits, and batches that wait."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ MANY = 5_000
 
 
 def claiming(count: int, body: bytes, codec: Codec = Codec.ZSTD) -> bytearray:
-    """Return a batch whose header claims so many records, with any bytes for them."""
+    """Return a batch whose header claims a number of records, with any bytes for them."""
     content = build([Record(0, START_MS, b"k", b"")])
     content[23:27] = (count - 1).to_bytes(4, "big")
     content[57:61] = count.to_bytes(4, "big")
@@ -97,7 +97,7 @@ def test_the_limit_of_bytes_grows_with_that_of_a_batch(talk: Dialogue) -> None:
 
 @pytest.mark.parametrize("fast_path", [False, True])
 @pytest.mark.parametrize("codec", Codec)
-def test_what_comes_behind_a_batch_that_is_checked_waits_in_line(
+def test_what_comes_behind_a_batch_that_is_checked_is_queued(
     talk: Dialogue, codec: Codec, fast_path: bool
 ) -> None:
     create_topic(talk, "a", config=COMPACTED)
@@ -126,11 +126,11 @@ def test_what_comes_behind_a_batch_that_is_checked_waits_in_line(
         (0, 2 * MANY + 2),
     ]
     assert offsets(talk) == list(range(2 * MANY + 3))
-    assert produce(talk, "a", batch(1)).base_offset == 2 * MANY + 3  # nothing waits any more
+    assert produce(talk, "a", batch(1)).base_offset == 2 * MANY + 3  # no batch waits any more
     assert talk.node.checking.waiting_bytes == 0
 
 
-def test_a_batch_that_waits_is_a_copy(talk: Dialogue) -> None:
+def test_a_queued_batch_is_a_copy(talk: Dialogue) -> None:
     create_topic(talk, "a", config=COMPACTED)
     talk.hold_scans = True
     exchange = send_produce(talk, "a", many())  # a dialogue overwrites what it has sent
@@ -139,7 +139,7 @@ def test_a_batch_that_waits_is_a_copy(talk: Dialogue) -> None:
     assert offsets(talk) == list(range(MANY))
 
 
-def test_a_refused_batch_lets_those_behind_it_go_on(talk: Dialogue) -> None:
+def test_a_refused_batch_lets_those_behind_it_continue(talk: Dialogue) -> None:
     create_topic(talk, "a", config=COMPACTED)
     talk.hold_scans = True
     refused = send_produce(talk, "a", many(key=None))
@@ -178,7 +178,7 @@ def test_a_topic_that_is_deleted_while_a_batch_waits_for_it(talk: Dialogue) -> N
     assert offsets(talk) == []
 
 
-def test_another_leader_meanwhile_is_told(talk: Dialogue) -> None:
+def test_another_leader_meanwhile_is_reported(talk: Dialogue) -> None:
     create_topic(talk, "a", config=COMPACTED)
     talk.hold_scans = True
     exchange = send_produce(talk, "a", many())
@@ -196,7 +196,7 @@ def test_a_producer_that_is_gone_has_its_batch_written(talk: Dialogue) -> None:
     assert offsets(talk) == list(range(MANY))
 
 
-def test_where_too_much_waits_producers_are_told_to_try_again(
+def test_producers_get_a_retriable_error_if_too_much_waits(
     talk: Dialogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_topic(talk, "a", config=COMPACTED)
@@ -212,7 +212,7 @@ def test_where_too_much_waits_producers_are_told_to_try_again(
     assert produce(talk, "a", many(producer=(7, 0, MANY))).base_offset == MANY
 
 
-def test_timestamps_of_very_many_records_are_checked_in_line(talk: Dialogue) -> None:
+def test_timestamps_of_very_many_records_are_checked_in_order(talk: Dialogue) -> None:
     create_topic(talk, "a", config={"message.timestamp.before.max.ms": "1000"})
     old = batch(MANY, start_ms=START_MS - 3_000)
     talk.hold_scans = True
@@ -244,7 +244,7 @@ def test_a_batch_whose_transaction_ends_while_it_waits_comes_too_late(
         assert outcome.code is ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_failure_of_ours_does_not_keep_those_behind_it_waiting(
+def test_a_defect_does_not_delay_later_requests(
     talk: Dialogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_topic(talk, "a", config=COMPACTED)

@@ -1,4 +1,4 @@
-"""Classic groups in frames, in every version that is served."""
+"""Tests classic groups with frames, in every version that is served."""
 
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,11 @@ from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.protocol.messages.join_group import JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.group_requests import heartbeat_of, join_group, sync_group
 
 GROUP = "readers"
 JOIN_VERSIONS = range(10)
@@ -26,59 +27,22 @@ def talk(tmp_path: Path) -> Dialogue:
     return talk
 
 
-def join_request(
-    member_id: str = "", instance_id: str | None = None, **fields: Any
-) -> JoinGroupRequest:
-    request = JoinGroupRequest(
-        group_id=GROUP,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"topics")],
-    )
-    for name, value in fields.items():
-        setattr(request, name, value)
-    return request
-
-
 def send_join(talk: Dialogue, version: int, instance_id: str | None = None) -> Exchange:
-    """Join as somebody new, whatever it takes in a version."""
-    exchange = talk.send(join_request("", instance_id), version)
+    """Join as a new member, with as many requests as the version needs."""
+    exchange = talk.send(join_group(GROUP, "", instance_id), version)
     if version < 4 or instance_id is not None:
         return exchange
     assert exchange.answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
-    return talk.send(join_request(exchange.answer.member_id), version)
-
-
-def sync_request(joined: Any, assignments: dict[str, bytes] | None = None) -> SyncGroupRequest:
-    return SyncGroupRequest(
-        group_id=GROUP,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        protocol_type="consumer",
-        protocol_name="range",
-        assignments=[
-            SyncGroupRequestAssignment(member_id=member_id, assignment=content)
-            for member_id, content in (assignments or {}).items()
-        ],
-    )
+    return talk.send(join_group(GROUP, exchange.answer.member_id), version)
 
 
 def heartbeat(talk: Dialogue, joined: Any, version: int = 4) -> int:
-    request = HeartbeatRequest(
-        group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id
-    )
-    code: int = talk.ask(request, version).error_code
+    code: int = talk.ask(heartbeat_of(GROUP, joined), version).error_code
     return code
 
 
 def send_heartbeat(talk: Dialogue, joined: Any) -> Exchange:
-    request = HeartbeatRequest(
-        group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id
-    )
-    return talk.send(request)
+    return talk.send(heartbeat_of(GROUP, joined))
 
 
 def leave(talk: Dialogue, version: int, *leavers: MemberIdentity) -> Any:
@@ -94,22 +58,22 @@ def describe(talk: Dialogue, version: int = 6) -> Any:
 
 
 def gather(talk: Dialogue) -> None:
-    """Wait until a new group does not wait for more members."""
+    """Wait until a new group waits for no more members."""
     for _ in range(3):
         talk.pass_time(100)
 
 
 def stable(talk: Dialogue, version: int = 9, *instances: str | None) -> list[Any]:
-    """Return the answers to JoinGroup of a group with two members, the leader first."""
+    """Return the JoinGroup responses of a group with two members, the leader's first."""
     exchanges = [send_join(talk, version, instance) for instance in instances or (None, None)]
     gather(talk)
     joined = [exchange.answer for exchange in exchanges]
     leader, follower = joined
     version = min(version, 5)
-    waiting = talk.send(sync_request(follower), version)
+    waiting = talk.send(sync_group(GROUP, follower), version)
     assert waiting.waiting
     given = {leader.member_id: b"first", follower.member_id: b"second"}
-    assert talk.ask(sync_request(leader, given), version).assignment == b"first"
+    assert talk.ask(sync_group(GROUP, leader, given), version).assignment == b"first"
     assert waiting.answer.assignment == b"second"
     return joined
 
@@ -144,13 +108,13 @@ def test_static_members_come_back_in_every_version(talk: Dialogue, version: int)
     back = send_join(talk, version, "one").answer
     assert (back.generation_id, back.skip_assignment) == (1, version >= 9)
     assert (back.leader == back.member_id) == (version >= 9)
-    assert talk.ask(sync_request(back), min(version, 5)).assignment == b"first"
+    assert talk.ask(sync_group(GROUP, back), min(version, 5)).assignment == b"first"
     assert heartbeat(talk, follower) == 0
     old = HeartbeatRequest(
         group_id=GROUP, generation_id=1, member_id=leader.member_id, group_instance_id="one"
     )
     assert talk.ask(old, 4).error_code == ErrorCode.FENCED_INSTANCE_ID
-    again = talk.send(join_request(leader.member_id, "one"), version)
+    again = talk.send(join_group(GROUP, leader.member_id, "one"), version)
     assert again.answer.error_code == ErrorCode.FENCED_INSTANCE_ID
     assert {m.group_instance_id for m in describe(talk).members} == {"one", "two"}
     leavers = [MemberIdentity(group_instance_id=name) for name in ("one", "two", "three")]
@@ -164,8 +128,8 @@ def test_static_members_come_back_in_every_version(talk: Dialogue, version: int)
 
 
 @pytest.mark.parametrize("version", JOIN_VERSIONS)
-def test_a_join_that_is_refused_says_who_it_was(talk: Dialogue, version: int) -> None:
-    answer = talk.ask(join_request("eve", session_timeout_ms=1), version)
+def test_a_refused_join_names_its_member(talk: Dialogue, version: int) -> None:
+    answer = talk.ask(join_group(GROUP, "eve", session_timeout_ms=1), version)
     assert answer.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
     assert (answer.member_id, answer.generation_id, answer.leader) == ("eve", -1, "")
     assert answer.protocol_name == (None if version >= 7 else "")
@@ -173,7 +137,7 @@ def test_a_join_that_is_refused_says_who_it_was(talk: Dialogue, version: int) ->
 
 def test_a_group_needs_a_name(talk: Dialogue) -> None:
     requests = [
-        join_request(group_id=""),
+        join_group(GROUP, group_id=""),
         SyncGroupRequest(protocol_type="consumer", protocol_name="range"),
         HeartbeatRequest(),
         LeaveGroupRequest(),
@@ -184,7 +148,7 @@ def test_a_group_needs_a_name(talk: Dialogue) -> None:
 
 def test_from_version_5_a_sync_must_name_the_protocol(talk: Dialogue) -> None:
     leader, _ = stable(talk)
-    request = sync_request(leader)
+    request = sync_group(GROUP, leader)
     request.protocol_name = None
     assert talk.ask(request, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert talk.ask(request, 4).error_code == 0
@@ -195,19 +159,19 @@ def test_from_version_5_a_sync_must_name_the_protocol(talk: Dialogue) -> None:
 def test_without_the_internal_topic_there_is_no_coordinator(tmp_path: Path) -> None:
     talk = Dialogue(tmp_path)
     nowhere = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert talk.ask(join_request()).error_code == nowhere
+    assert talk.ask(join_group(GROUP)).error_code == nowhere
     assert talk.ask(HeartbeatRequest(group_id=GROUP)).error_code == nowhere
     left = leave(talk, 5, MemberIdentity(member_id="m"))
     assert (left.error_code, left.members) == (nowhere, [])
     assert describe(talk).error_code == nowhere
 
 
-def test_nobody_has_an_assignment_before_it_is_on_disk(talk: Dialogue) -> None:
+def test_no_member_gets_an_assignment_before_it_is_on_disk(talk: Dialogue) -> None:
     exchange = send_join(talk, 9)
     gather(talk)
     joined = exchange.answer
     talk.hold_syncs = True
-    waiting = talk.send(sync_request(joined, {joined.member_id: b"work"}))
+    waiting = talk.send(sync_group(GROUP, joined, {joined.member_id: b"work"}))
     assert waiting.waiting
     talk.release_syncs()
     assert waiting.answer.assignment == b"work"
@@ -220,7 +184,7 @@ def test_a_group_survives_a_restart(talk: Dialogue, crash: bool) -> None:
     talk.restart(crash=crash)
     assert describe(talk) == before
     assert heartbeat(talk, leader) == heartbeat(talk, follower) == 0
-    assert talk.ask(sync_request(follower)).assignment == b"second"
+    assert talk.ask(sync_group(GROUP, follower)).assignment == b"second"
     talk.pass_time(10_000)
     assert describe(talk).group_state == "Empty"
 
@@ -241,7 +205,8 @@ def test_several_groups_are_described_in_the_order_asked_for(talk: Dialogue) -> 
 
 
 def test_a_connect_cluster_elects_its_leader(talk: Dialogue) -> None:
-    request = join_request(
+    request = join_group(
+        GROUP,
         protocol_type="connect",
         protocols=[JoinGroupRequestProtocol(name="sessioned", metadata=b"http://worker")],
     )

@@ -1,9 +1,10 @@
-"""ApiVersions, DescribeCluster, DescribeLogDirs, InitProducerId, and SASL out of place."""
+"""Tests ApiVersions, DescribeCluster, DescribeLogDirs, InitProducerId, and unexpected SASL."""
 
 from pathlib import Path
 
 import pytest
 
+from barnabas.handlers.api_versions import TELEMETRY
 from barnabas.handlers.registry import SERVED
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.codec import decode_exact
@@ -35,13 +36,15 @@ def test_what_is_served_is_listed(talk: Dialogue, version: int) -> None:
     answer = talk.ask(named("barnabas-test"), version)
     listed = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
     assert listed.pop(0) == (0, 13)  # see handlers/produce_fetch/produce.py
-    assert listed == {key: (api.low, api.high) for key, api in SERVED.items() if key}
+    assert listed == {
+        key: (api.low, api.high) for key, api in SERVED.items() if key and key not in TELEMETRY
+    }
     assert answer.error_code == 0
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_clients_learn_that_transactions_are_of_version_2(talk: Dialogue, version: int) -> None:
-    """Java producers look at the finalized level, and only where the epoch is not negative."""
+    """The Java producer uses the finalized level, and only if the epoch is not negative."""
     answer = talk.ask(named("barnabas-test"), version)
     finalized = {
         f.name: (f.min_version_level, f.max_version_level) for f in answer.finalized_features
@@ -83,7 +86,7 @@ def test_the_cluster_is_described(tmp_path: Path) -> None:
 def test_controllers_are_not_to_be_found_here(talk: Dialogue, kind: int, code: int) -> None:
     answer = talk.ask(DescribeClusterRequest(endpoint_type=kind))
     assert (answer.error_code, answer.brokers) == (code, [])
-    assert answer.endpoint_type == 1  # as in Kafka, whatever was asked for
+    assert answer.endpoint_type == 1  # as in Kafka, for any request
 
 
 @pytest.mark.parametrize(
@@ -145,12 +148,14 @@ def test_producer_ids_are_never_given_twice(talk: Dialogue) -> None:
 def test_ids_asked_for_at_once_differ(talk: Dialogue) -> None:
     talk.hold_syncs = True
     exchanges = [talk.send(InitProducerIdRequest(transactional_id=None)) for _ in range(5)]
-    assert all(exchange.waiting for exchange in exchanges), "an id was given before it was stored"
+    assert all(exchange.waiting for exchange in exchanges), (
+        "an id was returned before it was stored"
+    )
     talk.release_syncs()
     assert len({exchange.answer.producer_id for exchange in exchanges}) == 5
 
 
-def test_who_has_an_id_gets_another(talk: Dialogue) -> None:
+def test_a_request_with_an_id_gets_another(talk: Dialogue) -> None:
     first = talk.ask(InitProducerIdRequest(transactional_id=None))
     again = talk.ask(
         InitProducerIdRequest(

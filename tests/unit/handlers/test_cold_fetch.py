@@ -1,4 +1,4 @@
-"""Fetches of what was stored before a start: checked first, and a little in each event."""
+"""Tests fetches of data from before a start: it is checked first, a little in each event."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.support.talk.requests import create_topic, delete_topic, fetch, fetch
 BY_NAME = 12
 BATCH = bytes(make_batch([(None, b"")], timestamp=START_MS))
 COUNT = (BLOCK_BYTES + 200_000) // len(BATCH)
-"""So many small batches fill a block, and a part of the next."""
+"""The number of small batches that fill one block and a part of the next."""
 
 
 def offsets_in(content: bytes | None) -> list[int]:
@@ -55,7 +55,7 @@ def test_a_fetch_waits_while_what_it_wants_is_checked(cold: Dialogue) -> None:
     assert offsets == list(range(len(offsets)))
     assert BLOCK_BYTES <= len(result.records) < BLOCK_BYTES + len(BATCH)
     assert events >= len(offsets) * BATCH_UNITS // EVENT_UNITS
-    # The rest is checked by now, too, for the consumer that goes on.
+    # The rest is checked by now, too, when the consumer fetches again.
     cold.release_scans()
     rest = fetch(cold, "a", len(offsets))
     assert offsets_in(rest.records) == list(range(len(offsets), COUNT))
@@ -98,7 +98,7 @@ def test_a_deleted_topic_ends_the_check(cold: Dialogue) -> None:
 
 
 @pytest.mark.parametrize("bad", [5_000, COUNT - 10])
-def test_damage_is_told_and_what_is_around_it_is_served(cold: Dialogue, bad: int) -> None:
+def test_damage_is_reported_and_the_rest_is_served(cold: Dialogue, bad: int) -> None:
     with Path(cold.node.find("a", 0).log.active.file.path).open("r+b") as file:
         file.seek(bad * len(BATCH) + 65)
         file.write(b"\xff")

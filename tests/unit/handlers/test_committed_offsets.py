@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete in frames, in every version, and across restarts."""
+"""Tests OffsetCommit, OffsetFetch and OffsetDelete in every version, and across restarts."""
 
 import gc
 from pathlib import Path
@@ -34,7 +34,7 @@ UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 @pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
-    """Both ways that a commit can take must agree in everything."""
+    """The fast path and the normal path of a commit must give the same results."""
     talk = Dialogue(tmp_path, {"groups.offsets_partitions": 5})
     talk.fast_path = request.param == "fast path"
     find_coordinator(talk)
@@ -95,7 +95,7 @@ def test_commit_without_a_coordinator(tmp_path: Path, version: int) -> None:
     assert codes(answer) == {(topic, 0): UNAVAILABLE}
 
 
-def test_several_groups_at_once_wherever_they_live(talk: Dialogue) -> None:
+def test_several_groups_at_once_on_different_coordinators(talk: Dialogue) -> None:
     create_topic(talk, "a", 2)
     groups = [f"g{number}" for number in range(8)]
     shards = {talk.node.coordinators.groups.partition_for(group) for group in groups}

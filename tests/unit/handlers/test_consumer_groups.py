@@ -1,10 +1,9 @@
-"""ConsumerGroupHeartbeat and ConsumerGroupDescribe, in frames."""
+"""Tests ConsumerGroupHeartbeat and ConsumerGroupDescribe with frames."""
 
 from typing import Any
 
 import pytest
 
-from barnabas.handlers.groups.consumer_group_describe import GROUP_OPERATIONS
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import (
@@ -44,7 +43,7 @@ def join(talk: Dialogue, member_id: str, version: int = 1, **fields: Any) -> Any
     return talk.ask(request, version)
 
 
-def beat(talk: Dialogue, member_id: str, epoch: int, version: int = 1, **fields: Any) -> Any:
+def heartbeat(talk: Dialogue, member_id: str, epoch: int, version: int = 1, **fields: Any) -> Any:
     request = ConsumerGroupHeartbeatRequest(
         group_id="g", member_id=member_id, member_epoch=epoch, **fields
     )
@@ -72,7 +71,7 @@ def describe(talk: Dialogue, *group_ids: str, version: int = 1) -> Any:
     return talk.ask(request, version).groups
 
 
-def test_nobody_coordinates_before_the_topic_is_there(talk: Dialogue) -> None:
+def test_there_is_no_coordinator_before_the_topic_exists(talk: Dialogue) -> None:
     assert join(talk, "m").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     (group,) = describe(talk, "g")
     assert group.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -87,53 +86,56 @@ def test_a_rebalance_with_restarts_in_the_middle(ready: Dialogue, version: int) 
     one = first.member_id
     assert one if version == 0 else one == "one"
     assert (
-        given(beat(ready, one, 1, version, topic_partitions=owning(topic_id, 0, 1, 2, 3))) is None
+        given(heartbeat(ready, one, 1, version, topic_partitions=owning(topic_id, 0, 1, 2, 3)))
+        is None
     )
 
     second = join(ready, "two", version)
     assert (second.member_epoch, given(second)) == (2, [])
     ready.restart()
-    told = beat(ready, one, 1, version)
+    told = heartbeat(ready, one, 1, version)
     assert told.member_epoch == 1
     kept = given(told)
     assert kept is not None
     assert len(kept) == 2
-    assert given(beat(ready, "two", 2, version)) is None
+    assert given(heartbeat(ready, "two", 2, version)) is None
     ready.restart(crash=True)
-    done = beat(ready, one, 1, version, topic_partitions=owning(topic_id, *kept))
+    done = heartbeat(ready, one, 1, version, topic_partitions=owning(topic_id, *kept))
     assert done.member_epoch == 2
-    freed = given(beat(ready, "two", 2, version))
+    freed = given(heartbeat(ready, "two", 2, version))
     assert sorted([*kept, *(freed or [])]) == [0, 1, 2, 3]
     (group,) = describe(ready, "g", version=version)
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
 
-    left = beat(ready, "two", -1, version)
+    left = heartbeat(ready, "two", -1, version)
     assert (left.error_code, left.member_id, left.member_epoch) == (0, "two", -1)
-    assert given(beat(ready, one, 2, version)) == [0, 1, 2, 3]
+    assert given(heartbeat(ready, one, 2, version)) == [0, 1, 2, 3]
 
 
-def test_who_waits_for_partitions_is_asked_to_report_again_soon(ready: Dialogue) -> None:
+def test_a_member_that_waits_for_partitions_gets_a_short_heartbeat_interval(
+    ready: Dialogue,
+) -> None:
     topic_id = create_topic(ready, "t", 2)
     join(ready, "one")
-    beat(ready, "one", 1, topic_partitions=owning(topic_id, 0, 1))
+    heartbeat(ready, "one", 1, topic_partitions=owning(topic_id, 0, 1))
     assert join(ready, "two").heartbeat_interval_ms == 200
-    told = beat(ready, "one", 1)
+    told = heartbeat(ready, "one", 1)
     assert told.heartbeat_interval_ms == 200
-    done = beat(ready, "one", 1, topic_partitions=owning(topic_id, *(given(told) or [])))
+    done = heartbeat(ready, "one", 1, topic_partitions=owning(topic_id, *(given(told) or [])))
     assert done.heartbeat_interval_ms == 1000
-    assert beat(ready, "two", 2).heartbeat_interval_ms == 1000
+    assert heartbeat(ready, "two", 2).heartbeat_interval_ms == 1000
 
 
 @pytest.mark.parametrize("version", [9, 10])
-def test_who_has_not_heard_of_a_new_epoch_may_commit_what_stayed_its_own(
+def test_a_member_with_an_old_epoch_may_commit_the_partitions_that_it_kept(
     ready: Dialogue, version: int
 ) -> None:
     topic_id = create_topic(ready, "t", 2)
     join(ready, "one")
-    beat(ready, "one", 1, topic_partitions=owning(topic_id, 0, 1))
+    heartbeat(ready, "one", 1, topic_partitions=owning(topic_id, 0, 1))
     join(ready, "two")
-    (kept,) = given(beat(ready, "one", 1)) or []
-    assert beat(ready, "one", 1, topic_partitions=owning(topic_id, kept)).member_epoch == 2
+    (kept,) = given(heartbeat(ready, "one", 1)) or []
+    assert heartbeat(ready, "one", 1, topic_partitions=owning(topic_id, kept)).member_epoch == 2
 
     def commit(partition: int) -> int:
         topic: str | bytes = topic_id if version >= 10 else "t"
@@ -181,10 +183,10 @@ def test_what_is_refused_says_why(ready: Dialogue) -> None:
     )
     refused = join(ready, "m", subscribed_topic_regex="(")
     assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert beat(ready, "m", 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert heartbeat(ready, "m", 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     join(ready, "m")
-    assert beat(ready, "other", 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert beat(ready, "m", 7).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert heartbeat(ready, "other", 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert heartbeat(ready, "m", 7).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_topics_that_grow_are_noticed(ready: Dialogue) -> None:
@@ -193,7 +195,7 @@ def test_topics_that_grow_are_noticed(ready: Dialogue) -> None:
     ready.ask(
         CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)])
     )
-    assert given(beat(ready, "m", 1)) == [0, 1, 2]
+    assert given(heartbeat(ready, "m", 1)) == [0, 1, 2]
 
 
 def test_a_pattern_finds_a_topic_that_is_made_later(ready: Dialogue) -> None:
@@ -207,10 +209,12 @@ def test_a_pattern_finds_a_topic_that_is_made_later(ready: Dialogue) -> None:
     assert given(ready.ask(request)) == []
     create_topic(ready, "logs-x", 2)
     create_topic(ready, "logs-0", 2)
-    assert given(beat(ready, "m", 1)) == [0, 1]
+    assert given(heartbeat(ready, "m", 1)) == [0, 1]
 
 
-def test_the_silent_are_put_out_and_sessions_survive_a_restart(ready: Dialogue) -> None:
+def test_members_without_heartbeats_are_removed_and_sessions_survive_a_restart(
+    ready: Dialogue,
+) -> None:
     create_topic(ready, "t", 2)
     join(ready, "m")
     ready.pass_time(30_000)
@@ -231,7 +235,7 @@ def test_everything_about_a_group(ready: Dialogue, version: int) -> None:
     assert group.error_code == 0
     assert (group.group_id, group.group_state, group.assignor_name) == ("g", "Stable", "range")
     assert (group.group_epoch, group.assignment_epoch) == (1, 1)
-    assert group.authorized_operations == GROUP_OPERATIONS
+    assert group.authorized_operations == 3400
     (member,) = group.members
     assert (member.member_id, member.instance_id, member.rack_id) == ("m", "i", "r")
     assert (member.client_id, member.client_host) == ("dialogue", "/test")
@@ -281,7 +285,7 @@ def test_a_group_that_only_stored_offsets_becomes_one_with_members(ready: Dialog
     assert describe(ready, "g")[0].group_state == "Stable"
 
 
-def test_groups_move_to_this_protocol_and_back_while_nobody_is_in_them(ready: Dialogue) -> None:
+def test_empty_groups_change_their_protocol_in_both_directions(ready: Dialogue) -> None:
     create_topic(ready, "t")
     member_id = classic_join(ready).answer.member_id
     joined = classic_join(ready, member_id)
@@ -296,8 +300,8 @@ def test_groups_move_to_this_protocol_and_back_while_nobody_is_in_them(ready: Di
     assert given(join(ready, "m")) == [0]
     assert describe(ready, "g")[0].group_state == "Stable"
     refused = classic_join(ready, member_id)
-    assert refused.answer.error_code != 0, "there is a member of the other kind"
-    beat(ready, "m", -1)
+    assert refused.answer.error_code != 0, "the group has a member of the other protocol"
+    heartbeat(ready, "m", -1)
     ready.restart()
 
     member_id = classic_join(ready).answer.member_id

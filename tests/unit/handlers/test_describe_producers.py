@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to a partition, and who has a transaction open."""
+"""Tests DescribeProducers: the producers of a partition, and their open transactions."""
 
 from typing import Any
 

@@ -1,15 +1,19 @@
-"""Every API in every version that is served: a plain request gets a plain answer.
+"""Tests that every API answers a plain request in every version that is served.
 
-A handler that fills a field which an old version lacks would fail to encode here.
+A handler that sets a field which an old version lacks would fail to encode here.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from barnabas.handlers.registry import SERVED
+from barnabas.metadata.security_image import entity_of
 from barnabas.model.errors import ErrorCode, WireError
-from barnabas.protocol.apis import APIS
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import (
@@ -18,6 +22,10 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+)
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -29,14 +37,20 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+)
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -44,20 +58,30 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from barnabas.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+)
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.end_txn import EndTxnRequest
+from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+)
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -80,7 +104,9 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from barnabas.protocol.messages.push_telemetry import PushTelemetryRequest
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
@@ -185,6 +211,11 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     25: lambda _: AddOffsetsToTxnRequest(transactional_id="t", group_id="g"),
     26: lambda _: EndTxnRequest(transactional_id="t", committed=True),
     27: write_txn_markers,
+    29: lambda _: DescribeAclsRequest(
+        resource_type_filter=1, pattern_type_filter=3, operation=1, permission_type=1
+    ),
+    30: lambda _: CreateAclsRequest(creations=[AclCreation()]),
+    31: lambda _: DeleteAclsRequest(filters=[DeleteAclsFilter()]),
     32: lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -219,6 +250,8 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     61: lambda _: DescribeProducersRequest(
         topics=[TopicRequest(name="old", partition_indexes=[0, 1])]
     ),
+    48: lambda _: DescribeClientQuotasRequest(),
+    49: lambda _: AlterClientQuotasRequest(entries=[AlterClientQuotasRequestEntryData()]),
     74: lambda _: ListConfigResourcesRequest(),
     75: lambda _: DescribeTopicPartitionsRequest(),
     43: lambda _: ElectLeadersRequest(
@@ -232,11 +265,25 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
         ]
     ),
     46: lambda _: ListPartitionReassignmentsRequest(topics=None),
+    50: lambda _: DescribeUserScramCredentialsRequest(users=None),
+    51: lambda _: AlterUserScramCredentialsRequest(),
+    38: lambda _: CreateDelegationTokenRequest(),
+    39: lambda _: RenewDelegationTokenRequest(),
+    40: lambda _: ExpireDelegationTokenRequest(),
+    41: lambda _: DescribeDelegationTokenRequest(),
     55: lambda _: DescribeQuorumRequest(),
     57: lambda _: UpdateFeaturesRequest(
         feature_updates=[FeatureUpdateKey(feature="barnabas.version", max_version_level=2)]
     ),
     64: lambda _: UnregisterBrokerRequest(broker_id=7),
+    71: lambda _: GetTelemetrySubscriptionsRequest(client_instance_id=bytes(16)),
+    72: lambda _: PushTelemetryRequest(
+        client_instance_id=bytes(15) + b"1",
+        subscription_id=1,
+        terminating=False,
+        compression_type=0,
+        metrics=b"",
+    ),
     80: lambda _: AddRaftVoterRequest(voter_id=7),
     81: lambda _: RemoveRaftVoterRequest(voter_id=7),
 }
@@ -248,6 +295,35 @@ def test_a_plain_request_is_answered(talk: Dialogue, key: int, version: int) -> 
     produce(talk, "old")
     exchange = talk.send(REQUESTS[key](version), version)
     assert type(exchange.answer).__name__ == APIS[key].response
+
+
+@pytest.mark.parametrize(("key", "version"), ACROSS)
+def test_a_response_tells_the_pause(talk: Dialogue, key: int, version: int) -> None:
+    """Every API with a throttle time reports that a client used the event loop for too long."""
+    create_topic(talk, "old")
+    produce(talk, "old")
+    talk.node.quotas.change(entity_of({"user": None}), "request_percentage", 1.0)
+    quota = talk.node.quotas.of("ANONYMOUS", "dialogue")
+    quota.charge_time(10_000_000_000, talk.node.timers.now_ms)
+    exchange = talk.send(REQUESTS[key](version), version)
+    waited_ms = 0
+    while exchange.waiting:
+        waited_ms += 100
+        talk.pass_time(100)
+    told = getattr(exchange.answer, "throttle_time_ms", 0)
+    assert told == (exchange.throttle_ms if can_tell(key, version) else 0)
+    assert exchange.throttle_ms >= 1_000 - waited_ms
+
+
+def can_tell(key: int, version: int) -> bool:
+    response = response_class(key)()
+    if not hasattr(response, "throttle_time_ms"):
+        return False
+    response.throttle_time_ms = 5
+    encoded = encoder(type(response), version)(response)
+    decoded: Any = decode_exact(type(response), version, encoded)
+    told: bool = decoded.throttle_time_ms == 5
+    return told
 
 
 @pytest.mark.parametrize("fast_path", [False, True])
@@ -276,7 +352,7 @@ def test_fetch_in_every_version(talk: Dialogue, version: int) -> None:
     assert fetch(talk, topic, 9, version=version).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-@pytest.mark.parametrize("key", [key for key in SERVED if key != 18])
+@pytest.mark.parametrize("key", [key for key in SERVED if key != ApiKey.API_VERSIONS])
 def test_other_versions_close_the_connection(talk: Dialogue, key: int) -> None:
     frame = b"".join(n.to_bytes(2, "big") for n in (key, SERVED[key].high + 1, 0, 1, 0xFFFF, 0))
     with pytest.raises(WireError, match="is not served"):
@@ -284,6 +360,6 @@ def test_other_versions_close_the_connection(talk: Dialogue, key: int) -> None:
 
 
 def test_apis_that_are_not_served_close_the_connection(talk: Dialogue) -> None:
-    frame = b"".join(n.to_bytes(2, "big") for n in (29, 0, 0, 1, 0xFFFF))
-    with pytest.raises(WireError, match="DescribeAcls is not served"):
-        talk.send_frame(frame, 29, 0)
+    frame = b"".join(n.to_bytes(2, "big") for n in (52, 0, 0, 1, 0xFFFF)) + b"\0"
+    with pytest.raises(WireError, match="Vote is not served"):
+        talk.send_frame(frame, 52, 0)

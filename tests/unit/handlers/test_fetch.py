@@ -1,4 +1,4 @@
-"""Fetch outside sessions: which batches come, how many, and how long an answer waits."""
+"""Tests Fetch without sessions: which batches come, how many, and how long a response waits."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from tests.support.talk.dialogue import Dialogue, Exchange
 from tests.support.talk.requests import batch, create_topic, fetch, fetch_request, produce, read
 
 SIZE = len(batch(10))
-"""Of each batch in the topic that most tests read."""
+"""The number of records in each batch of the topic that most tests read."""
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_records_are_shown_once_they_are_safe(talk: Dialogue) -> None:
 
 
 @pytest.mark.parametrize("by_id", [False, True])
-def test_a_topic_that_is_deleted_wakes_who_waits_for_it(talk: Dialogue, by_id: bool) -> None:
+def test_a_deleted_topic_wakes_its_waiting_requests(talk: Dialogue, by_id: bool) -> None:
     topic_id = create_topic(talk, "a")
     topic: str | bytes = topic_id if by_id else "a"
     exchange = talk.send(fetch_request(topic, max_wait_ms=500), 13 if by_id else 12)

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): after the first request only what changed is said, on both sides."""
+"""Tests fetch sessions (KIP-227): after the first request, both sides send only changes."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ INITIAL, FINAL = 0, -1
 
 
 class Consumer:
-    """A consumer that counts its epochs."""
+    """A consumer that counts its session epochs."""
 
     def __init__(self, talk: Dialogue, version: int = 12) -> None:
         self.talk = talk
@@ -34,7 +34,7 @@ class Consumer:
         forget: tuple[tuple[str, int], ...] = (),
         wait_ms: int = 0,
     ) -> Exchange:
-        """Ask for (topic, partition, offset); leave (topic, partition) out from now on."""
+        """Fetch (topic, partition, offset); remove (topic, partition) from the session."""
         topics = [
             FetchTopic(
                 topic=topic,
@@ -64,16 +64,16 @@ class Consumer:
         answer = self.send(*wanted, **more).answer
         assert answer.error_code == 0
         self.session_id = answer.session_id
-        return told(answer)
+        return changes_in(answer)
 
 
-def told(answer: Any) -> dict[tuple[str, int], Any]:
+def changes_in(answer: Any) -> dict[tuple[str, int], Any]:
     return {(t.topic, p.partition_index): p for t in answer.responses for p in t.partitions}
 
 
 @pytest.fixture
 def consumer(talk: Dialogue) -> Consumer:
-    """A session over a-0, a-1 and b-0, with one batch read from each of a."""
+    """A session over a-0, a-1 and b-0, with one batch read from each partition of a."""
     create_topic(talk, "a", 2)
     create_topic(talk, "b")
     for partition in (0, 1):
@@ -110,7 +110,7 @@ def test_nothing_new_waits(consumer: Consumer) -> None:
     consumer.talk.pass_time(499)
     assert exchange.waiting
     produce(consumer.talk, "b", batch(3))
-    assert set(told(exchange.answer)) == {("b", 0)}
+    assert set(changes_in(exchange.answer)) == {("b", 0)}
 
 
 def test_nothing_new_is_answered_with_nothing_when_time_is_up(consumer: Consumer) -> None:
@@ -140,24 +140,24 @@ def test_new_partitions_join(consumer: Consumer) -> None:
     assert set(found) == {("c", 0)}
 
 
-def test_the_end_of_a_new_partition_is_told_when_time_is_up(consumer: Consumer) -> None:
+def test_the_end_of_a_new_partition_is_returned_at_the_timeout(consumer: Consumer) -> None:
     create_topic(consumer.talk, "c")
     exchange = consumer.send(("a", 0, 10), ("a", 1, 10), ("c", 0, 0), wait_ms=500)
     assert exchange.waiting
     consumer.talk.pass_time(500)
-    assert told(exchange.answer)[("c", 0)].high_watermark == 0
+    assert changes_in(exchange.answer)[("c", 0)].high_watermark == 0
     assert consumer.fetch() == {}
 
 
-def test_errors_are_told_until_they_are_over(consumer: Consumer) -> None:
+def test_errors_are_shown_until_they_are_over(consumer: Consumer) -> None:
     for _ in range(2):
         found = consumer.fetch(("a", 0, 99), ("a", 1, 10))
         assert {place: p.error_code for place, p in found.items()} == {("a", 0): 1}
-    assert consumer.fetch(("a", 0, 10))[("a", 0)].error_code == 0, "its end must be told"
+    assert consumer.fetch(("a", 0, 10))[("a", 0)].error_code == 0, "its new end must be sent"
     assert consumer.fetch() == {}
 
 
-def test_a_moved_high_watermark_is_told_once(consumer: Consumer) -> None:
+def test_a_moved_high_watermark_is_sent_once(consumer: Consumer) -> None:
     consumer.fetch(("a", 0, 10), ("a", 1, 10))
     produce(consumer.talk, "a", batch(10), partition=0)
     found = consumer.fetch(("a", 0, 20))
@@ -181,7 +181,7 @@ def test_unknown_sessions_and_epochs_out_of_step(consumer: Consumer) -> None:
     assert set(consumer.fetch()) == {("a", 0), ("a", 1)}
 
 
-def test_a_session_by_name_does_not_go_on_by_id(consumer: Consumer) -> None:
+def test_a_session_by_name_does_not_continue_by_id(consumer: Consumer) -> None:
     consumer.version = 13
     assert consumer.send().answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
@@ -191,7 +191,7 @@ def test_the_final_epoch_ends_a_session(consumer: Consumer) -> None:
     consumer.epoch = FINAL
     last = consumer.send(("a", 0, 0)).answer
     assert (last.error_code, last.session_id) == (0, 0)
-    assert set(told(last)) == {("a", 0)}
+    assert set(changes_in(last)) == {("a", 0)}
     consumer.session_id, consumer.epoch = session_id, 1
     assert consumer.send().answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert not any(p.watermark.watchers for p in consumer.talk.node.partitions.values())
@@ -243,18 +243,18 @@ def test_epochs_wrap_to_1(consumer: Consumer) -> None:
     assert set(consumer.fetch()) == {("a", 0), ("a", 1)}
 
 
-def test_a_topic_made_again_under_its_name_is_followed(consumer: Consumer) -> None:
+def test_a_topic_recreated_under_its_name_is_followed(consumer: Consumer) -> None:
     talk = consumer.talk
     consumer.fetch(("a", 0, 10), ("a", 1, 10))
     waiting = consumer.send(wait_ms=500)
     talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="b")]))
-    assert {place: p.error_code for place, p in told(waiting.answer).items()} == {("b", 0): 3}
+    assert {place: p.error_code for place, p in changes_in(waiting.answer).items()} == {("b", 0): 3}
     assert consumer.fetch()[("b", 0)].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     create_topic(talk, "b")
     assert consumer.fetch()[("b", 0)].error_code == 0
     waiting = consumer.send(wait_ms=500)
     produce(talk, "b", batch(2))
-    assert told(waiting.answer)[("b", 0)].high_watermark == 2
+    assert changes_in(waiting.answer)[("b", 0)].high_watermark == 2
 
 
 def test_a_busy_partition_starves_no_other(talk: Dialogue) -> None:

@@ -1,4 +1,4 @@
-"""FindCoordinator, and the internal topics that it brings about."""
+"""Tests FindCoordinator, and the internal topics that it creates."""
 
 from pathlib import Path
 
@@ -40,10 +40,10 @@ def test_a_consumer_without_a_group_has_no_coordinator(talk: Dialogue, version: 
     answer = talk.ask(several if version >= 4 else FindCoordinatorRequest(key=NO_GROUP), version)
     found = answer.coordinators[0] if version >= 4 else answer
     assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
-    assert not talk.node.image.topics, "no topic is made for it"
+    assert not talk.node.image.topics, "no topic is created for it"
 
 
-def test_those_who_ask_at_the_same_time_wait_for_the_same_topic(talk: Dialogue) -> None:
+def test_simultaneous_requests_wait_for_the_same_topic(talk: Dialogue) -> None:
     talk.hold_syncs = True
     first = talk.send(FindCoordinatorRequest(coordinator_keys=["a"]))
     second = talk.send(FindCoordinatorRequest(coordinator_keys=["b"]))

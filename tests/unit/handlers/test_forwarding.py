@@ -1,4 +1,4 @@
-"""Requests that the controller decides, asked of a broker that is not the controller."""
+"""Tests requests for the controller that a client sends to another broker."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,17 +17,33 @@ from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS, KEYS, request_class, response_class
 from barnabas.protocol.codec import decode_exact, encoder
-from barnabas.protocol.envelopes import read_envelope, write_envelope, write_principal
+from barnabas.protocol.envelopes import (
+    read_envelope,
+    read_principal,
+    write_envelope,
+    write_principal,
+)
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs, incremental_alter_configs, request_header
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+)
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -51,7 +67,7 @@ NUMBER = 77
 
 
 class Two:
-    """A broker, and the controller that it knows; a test carries what goes between them."""
+    """A broker and its controller; a test delivers the messages between them."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.controller_id: NodeId | None = CONTROLLER_ID
@@ -64,12 +80,12 @@ class Two:
 
     @property
     def asked(self) -> Ask:
-        """What the broker asks the controller."""
+        """The requests of the broker to the controller."""
         (ask,) = self.broker.asked
         return ask
 
-    def carry(self, *, in_envelope: bool = True) -> None:
-        """Take a question to the controller, and its answer back."""
+    def deliver_request(self, *, in_envelope: bool = True) -> None:
+        """Deliver a request to the controller, and its response back."""
         ask = self.asked.enveloped() if in_envelope else self.asked
         assert ask.address == CONTROLLER_AT
         heard: list[list[Chunk]] = []
@@ -85,7 +101,7 @@ class Two:
 
 
 def framed(ask: Ask) -> memoryview:
-    """Put a header in front of a question, as the edge does."""
+    """Put a header before a request, as the edge does."""
     header = request_header.RequestHeader(
         request_api_key=ask.api_key,
         request_api_version=ask.api_version,
@@ -115,18 +131,18 @@ def set_configs(kind: int, name: str) -> incremental_alter_configs.IncrementalAl
     return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
 
 
-# --- the way there and back ---
+# --- delivery of requests and responses ---
 
 
 @pytest.mark.parametrize("in_envelope", [True, False])
 @pytest.mark.parametrize("version", range(2, 8))
-def test_the_controller_decides_and_the_client_hears_it(
+def test_the_controller_decides_and_the_client_gets_the_response(
     two: Two, version: int, *, in_envelope: bool
 ) -> None:
     exchange = two.broker.send(create("a"), version)
     assert exchange.waiting
     assert (two.asked.api_key, two.asked.api_version) == (19, version)
-    two.carry(in_envelope=in_envelope)
+    two.deliver_request(in_envelope=in_envelope)
     (topic,) = exchange.answer.topics  # under the client's own correlation id
     assert (topic.name, topic.error_code) == ("a", 0)
     assert "a" in two.controller.node.image.topics
@@ -135,7 +151,7 @@ def test_the_controller_decides_and_the_client_hears_it(
 
 def test_a_refusal_of_the_controllers_comes_back_as_it_is(two: Two) -> None:
     exchange = two.broker.send(create("a", "..", "a"))
-    two.carry()
+    two.deliver_request()
     assert [topic.error_code for topic in exchange.answer.topics] == [
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -146,12 +162,14 @@ def test_a_refusal_of_the_controllers_comes_back_as_it_is(two: Two) -> None:
 def test_configs_of_topics_are_the_controllers(two: Two) -> None:
     two.controller.ask(create("a"))
     exchange = two.broker.send(set_configs(TOPIC, "a"))
-    two.carry()
+    two.deliver_request()
     assert [answer.error_code for answer in exchange.answer.responses] == [0]
     assert two.controller.node.image.topics["a"].config == {"retention.ms": "5"}
 
 
-def test_configs_of_a_broker_are_changed_by_the_controller_and_told_by_the_broker(two: Two) -> None:
+def test_configs_of_a_broker_are_changed_by_the_controller_and_described_by_the_broker(
+    two: Two,
+) -> None:
     two.broker.send(set_configs(BROKER, "1"))
     assert len(two.broker.asked) == 1
     resource = DescribeConfigsResource(resource_type=BROKER, resource_name="1")
@@ -186,7 +204,7 @@ def test_a_controller_that_serves_less_is_asked_in_its_own_version(
     assert other is not None
     assert (other.api_key, other.api_version, other.lane) == (19, 5, two.asked.lane)
     two.broker.asked[:] = [other]
-    two.carry(in_envelope=in_envelope)
+    two.deliver_request(in_envelope=in_envelope)
     (topic,) = exchange.answer.topics  # in version 7, whose topic ids the controller does not know
     assert (topic.name, topic.error_code) == ("a", 0)
 
@@ -211,14 +229,14 @@ def test_a_version_that_cannot_say_it_all_is_not_used(two: Two) -> None:
     assert exchange.answer.responses[0].error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-# --- who the client is ---
+# --- the client's identity ---
 
 ALICE = Caller(Principal("User", "alice"), Listener("SASL_SSL"), "192.0.2.7")
 BOB = Caller(Principal("User", "bob"), CLIENT_LISTENER, "2001:db8::9")
 
 
 class Three:
-    """Three brokers that talk to each other; the third is the controller."""
+    """Three connected brokers; the third is the controller."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.brokers = Together(folder)
@@ -226,7 +244,8 @@ class Three:
         monkeypatch.setattr(Node, "is_controller", leads)
         monkeypatch.setattr(Node, "controller_id", property(lambda _: NodeId(3)))
         self.seen: list[RequestContext] = []
-        monkeypatch.setitem(SERVED, 20, with_handler(SERVED[20], self._delete_topics))
+        row = with_handler(SERVED[ApiKey.DELETE_TOPICS], self._delete_topics)
+        monkeypatch.setitem(SERVED, ApiKey.DELETE_TOPICS, row)
 
     def _delete_topics(
         self, node: Node, _: DeleteTopicsRequest, context: RequestContext
@@ -295,14 +314,14 @@ def test_an_invalid_envelope_is_refused(two: Two, request_: EnvelopeRequest, cod
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "expected"),
     [(41, ErrorCode.NOT_CONTROLLER), (97, ErrorCode.UNKNOWN_SERVER_ERROR), (9999, -1)],
 )
-def test_the_controller_refuses_an_envelope(two: Two, code: int, told: int) -> None:
+def test_the_controller_refuses_an_envelope(two: Two, code: int, expected: int) -> None:
     exchange = two.broker.send(create("a"))
     refusal = encoder(EnvelopeResponse, 0)(EnvelopeResponse(error_code=code))
     two.asked.enveloped().done(memoryview(refusal))
-    assert [topic.error_code for topic in exchange.answer.topics] == [told]
+    assert [topic.error_code for topic in exchange.answer.topics] == [expected]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\0\0\0\x63\0"])
@@ -324,7 +343,7 @@ def test_an_envelope_without_the_response(two: Two, content: bytes | None) -> No
     ],
 )
 def test_hosts_travel_as_addresses(host: str, arrives: str) -> None:
-    header = RequestHeader(19, 7, 5, None, 0)
+    header = RequestHeader(ApiKey.CREATE_TOPICS, 7, 5, None, 0)
     written = write_envelope(header, b"body", replace(ALICE, host=host))
     caller, frame = read_envelope(decode_exact(EnvelopeRequest, 0, written))
     assert caller == replace(ALICE, host=arrives)
@@ -334,8 +353,13 @@ def test_hosts_travel_as_addresses(host: str, arrives: str) -> None:
 def test_the_principal_is_written_as_kafka_writes_it() -> None:
     assert write_principal(BOB) == b"\0\0" + b"\x05User" + b"\x04bob" + b"\0\0" + b"PLAINTEXT"
 
+    by_token = replace(BOB, principal=replace(BOB.principal, is_by_token=True))
+    assert write_principal(by_token) == b"\0\0" + b"\x05User" + b"\x04bob" + b"\1\0" + b"PLAINTEXT"
+    caller, _ = read_principal(write_principal(by_token))
+    assert caller.is_by_token
 
-# --- where there is no controller ---
+
+# --- without a controller ---
 
 
 def test_no_controller_is_known(two: Two) -> None:
@@ -355,12 +379,12 @@ def test_the_controller_is_lost(two: Two) -> None:
 def test_a_broker_that_is_no_longer_the_controller_refuses(two: Two, *, in_envelope: bool) -> None:
     exchange = two.broker.send(create("a"))
     two.controller_id = NodeId(3)
-    two.carry(in_envelope=in_envelope)
-    assert not two.controller.asked, "it was passed on once more"
+    two.deliver_request(in_envelope=in_envelope)
+    assert not two.controller.asked, "it was forwarded again"
     assert [topic.error_code for topic in exchange.answer.topics] == [ErrorCode.NOT_CONTROLLER]
 
 
-# --- the refusal, in every form ---
+# --- the error response of every API ---
 
 
 def delete_topics(version: int) -> Message:
@@ -376,6 +400,8 @@ def elect_leaders(_: int) -> Message:
 ITEM_BY_ITEM: dict[int, Callable[[int], Message]] = {
     19: lambda _: create("a", "b"),
     20: delete_topics,
+    30: lambda _: CreateAclsRequest(creations=[AclCreation()] * 2),
+    31: lambda _: DeleteAclsRequest(filters=[DeleteAclsFilter()] * 2),
     33: lambda _: alter_configs.AlterConfigsRequest(
         resources=[alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="a")] * 2
     ),
@@ -383,9 +409,13 @@ ITEM_BY_ITEM: dict[int, Callable[[int], Message]] = {
         topics=[CreatePartitionsTopic(name="a", assignments=None)] * 2
     ),
     43: elect_leaders,
+    51: lambda _: AlterUserScramCredentialsRequest(
+        deletions=[ScramCredentialDeletion(name="a"), ScramCredentialDeletion(name="b")]
+    ),
     44: lambda _: incremental_alter_configs.IncrementalAlterConfigsRequest(
         resources=set_configs(TOPIC, "a").resources * 2
     ),
+    49: lambda _: AlterClientQuotasRequest(entries=[AlterClientQuotasRequestEntryData()] * 2),
 }
 
 ACROSS = [
@@ -396,7 +426,7 @@ ACROSS = [
 
 
 def found_codes(message: Any) -> list[int]:
-    """Return every error code in a message, whatever its form."""
+    """Return every error code in a message, at any depth."""
     found = []
     for name in message.__slots__:
         value = getattr(message, name)
@@ -414,5 +444,5 @@ def test_a_refusal_has_the_form_of_the_api(key: int, version: int) -> None:
     header = RequestHeader(key, version, 1, None, 0)
     answer = decode_exact(response_class(key), version, refuse(header, request))
     codes = [code for code in found_codes(answer) if code != 0]
-    single = make is None or (key == 43 and version > 0)
+    single = make is None or (key == ApiKey.ELECT_LEADERS and version > 0)
     assert codes == [ErrorCode.NOT_CONTROLLER] * (1 if single else 2)

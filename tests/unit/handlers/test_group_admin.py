@@ -1,4 +1,4 @@
-"""ListGroups and DeleteGroups over all coordinators."""
+"""Tests ListGroups and DeleteGroups over all coordinators."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def test_deleting_in_every_version(talk: Dialogue, version: int) -> None:
         talk.restart(crash=crash)
 
 
-def test_answers_wait_until_the_groups_are_gone_for_good(talk: Dialogue) -> None:
+def test_responses_wait_until_the_deletion_is_committed(talk: Dialogue) -> None:
     talk.hold_syncs = True
     deletion = talk.send(DeleteGroupsRequest(groups_names=["one", "two", "none"]))
     listing = talk.send(ListGroupsRequest())

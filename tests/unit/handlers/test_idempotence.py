@@ -1,4 +1,4 @@
-"""Idempotent producers (KIP-98): a batch sent twice is stored once, and gaps are refused."""
+"""Tests idempotent producers (KIP-98): a retried batch is stored once, and gaps are refused."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ SEQUENCE_MAX = (1 << 31) - 1
 
 @pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
-    """Both ways that a request can take must agree in everything."""
+    """The fast path and the normal path of a request must give the same results."""
     made = Dialogue(tmp_path)
     made.fast_path = request.param == "fast path"
     return made

@@ -1,4 +1,4 @@
-"""Answers about very many partitions: made in steps, and the same as if made at once."""
+"""Tests responses about very many partitions: built in steps, with the same content."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ QUESTIONS: list[tuple[Message, int]] = [
 
 @pytest.fixture
 def tiny_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an event describe one thing only."""
+    """Limit an event to describe one thing only."""
     monkeypatch.setattr(steps, "EVENT_UNITS", 1)
     monkeypatch.setattr(metadata, "AT_ONCE_MAX", 0)
     monkeypatch.setattr(describe_configs, "AT_ONCE_MAX", 0)
@@ -75,4 +75,4 @@ def test_a_topic_that_goes_while_topics_are_described(talk: Dialogue) -> None:
     create_topic(talk, "e")
     talk.release_scans()
     described = {topic.name: len(topic.partitions) for topic in exchange.answer.topics}
-    assert described == SIZES, "each topic that was there when the client asked"
+    assert described == SIZES, "every topic that existed when the client sent the request"

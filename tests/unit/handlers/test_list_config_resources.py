@@ -1,4 +1,4 @@
-"""ListConfigResources: who has configs, by type."""
+"""Tests ListConfigResources: the resources with configs, by type."""
 
 from pathlib import Path
 

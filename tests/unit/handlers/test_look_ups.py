@@ -1,4 +1,4 @@
-"""ListOffsets by time, where that takes more than an event."""
+"""Tests ListOffsets by time, if that takes more than an event."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def answers(exchange: Exchange) -> list[Any]:
     return list(topic.partitions)
 
 
-def test_a_look_up_in_many_partitions_lets_others_in_between(talk: Dialogue, large: bytes) -> None:
+def test_a_look_up_in_many_partitions_lets_others_have_turns(talk: Dialogue, large: bytes) -> None:
     create_topic(talk, "a", 10)
     for number in range(10):
         produce(talk, "a", large, partition=number)
@@ -94,7 +94,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_not_known_any_more(
     assert [r.error_code for r in answers(exchange)] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_a_topic_that_is_made_anew_meanwhile_is_looked_at_anew(
+def test_a_topic_that_is_recreated_meanwhile_is_examined_again(
     talk: Dialogue, large: bytes
 ) -> None:
     exchange = deleted_meanwhile(talk, large)
@@ -125,7 +125,7 @@ def test_a_client_that_is_gone_ends_its_look_up(talk: Dialogue, large: bytes) ->
         (11, ErrorCode.OFFSET_NOT_AVAILABLE),
     ],
 )
-def test_where_too_many_wait_the_client_is_told_to_ask_again(
+def test_the_client_gets_a_retriable_error_if_too_many_requests_wait(
     talk: Dialogue, large: bytes, monkeypatch: pytest.MonkeyPatch, version: int, code: int
 ) -> None:
     monkeypatch.setattr(list_offsets, "WAITING_MAX", 3)

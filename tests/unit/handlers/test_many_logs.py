@@ -1,4 +1,4 @@
-"""Topics with many partitions: a lone broker opens their logs in steps, then answers."""
+"""Tests topics with many partitions: a single broker opens their logs in steps, then answers."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ MANY = 5 * OPENED_AT_ONCE
 
 
 def create(talk: Dialogue, *sizes: int) -> Exchange:
-    """Ask for topics with so many partitions each."""
+    """Create topics with a number of partitions each."""
     topics = [
         CreatableTopic(name=f"t{number}", num_partitions=size, replication_factor=1)
         for number, size in enumerate(sizes)
@@ -21,7 +21,7 @@ def create(talk: Dialogue, *sizes: int) -> Exchange:
 
 
 def opened_by_step(talk: Dialogue, exchange: Exchange) -> list[int]:
-    """Return how many logs were open after each step, until the answer came."""
+    """Return how many logs were open after each step, until the response came."""
     counts = [len(talk.node.partitions)]
     while exchange.content is None:
         talk.step_scan()

@@ -1,4 +1,4 @@
-"""Produce to very many partitions: some batches are appended at once, the rest in later events."""
+"""Tests Produce to very many partitions: some batches at once, the rest in later events."""
 
 from typing import Any
 

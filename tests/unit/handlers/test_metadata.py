@@ -1,4 +1,4 @@
-"""Metadata: which topics there are, and which are made because somebody asked."""
+"""Tests Metadata: the list of topics, and topics that a request creates automatically."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def test_a_topic_is_made_on_demand_and_answered_at_once(talk: Dialogue, version:
     assert "new" in talk.node.image.topics
 
 
-def test_a_topic_is_not_made_for_who_does_not_want_it(talk: Dialogue) -> None:
+def test_a_topic_is_not_created_if_the_request_forbids_it(talk: Dialogue) -> None:
     (found,) = ask(talk, "new", create=False)
     assert (found.error_code, found.topic_id) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_TOPIC_ID)
     assert talk.node.image.topics == {}
@@ -126,7 +126,7 @@ def test_ids_are_refused_where_an_answer_needs_a_name(talk: Dialogue, version: i
     )
 
 
-def test_operations_are_listed_for_who_asks(talk: Dialogue) -> None:
+def test_operations_are_listed_if_requested(talk: Dialogue) -> None:
     create_topic(talk, "a")
     plain = talk.ask(MetadataRequest(topics=None), 10)
     assert plain.topics[0].topic_authorized_operations == -(1 << 31)

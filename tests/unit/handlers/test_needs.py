@@ -1,4 +1,4 @@
-"""What each API needs of an authorizer, against a table that is written down once more."""
+"""Tests what each API needs of an authorizer, against a separate table."""
 
 import pytest
 
@@ -7,13 +7,8 @@ from barnabas.handlers.rows.row import Row
 from barnabas.model.permissions import Operation, ResourceType
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS
+from tests.support.talk.rights_table import RESOURCES
 
-RESOURCES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "cluster": ResourceType.CLUSTER,
-    "txn": ResourceType.TRANSACTIONAL_ID,
-}
 CONFIGS = "{0} topic or {0} group or {0} cluster"
 
 TABLE = {
@@ -24,7 +19,7 @@ TABLE = {
     "Metadata": "DESCRIBE topic, CREATE cluster or CREATE topic",
     "DescribeTopicPartitions": "DESCRIBE topic",
     "CreateTopics": "CREATE cluster or CREATE topic, DESCRIBE_CONFIGS topic",
-    "DeleteTopics": "DELETE topic",
+    "DeleteTopics": "DELETE topic or DELETE cluster",
     "DeleteRecords": "DELETE topic",
     "CreatePartitions": "ALTER topic",
     "DescribeConfigs": CONFIGS.format("DESCRIBE_CONFIGS"),
@@ -54,6 +49,8 @@ TABLE = {
     "DescribeProducers": "READ topic",
     "WriteTxnMarkers": "ALTER cluster or CLUSTER_ACTION cluster",
     "DescribeQuorum": "DESCRIBE cluster",
+    "DescribeUserScramCredentials": "DESCRIBE cluster",
+    "AlterUserScramCredentials": "ALTER cluster",
     "DescribeLogDirs": "DESCRIBE cluster",
     "ListPartitionReassignments": "DESCRIBE cluster",
     "ElectLeaders": "ALTER cluster",
@@ -63,19 +60,30 @@ TABLE = {
     "UnregisterBroker": "ALTER cluster",
     "AddRaftVoter": "ALTER cluster",
     "RemoveRaftVoter": "ALTER cluster",
+    "DescribeAcls": "DESCRIBE cluster",
+    "CreateAcls": "ALTER cluster",
+    "DeleteAcls": "ALTER cluster",
     "ListConfigResources": "DESCRIBE_CONFIGS cluster",
+    "DescribeClientQuotas": "DESCRIBE_CONFIGS cluster",
+    "AlterClientQuotas": "ALTER_CONFIGS cluster",
+    "CreateDelegationToken": "CREATE_TOKENS user",
+    "RenewDelegationToken": "",
+    "ExpireDelegationToken": "",
+    "DescribeDelegationToken": "DESCRIBE token or DESCRIBE_TOKENS user",
     "ApiVersions": "",
     "DescribeCluster": "",
+    "GetTelemetrySubscriptions": "",
+    "PushTelemetry": "",
     "SaslHandshake": "",
     "SaslAuthenticate": "",
 }
-"""By API: needs, all of them, each with its alternatives. Kafka's table of operations."""
+"""The needs of each API, with alternatives, from Kafka's table of operations."""
 
 BETWEEN_BROKERS = "CLUSTER_ACTION cluster"
 
 
 def needs(text: str) -> set[frozenset[tuple[Operation, ResourceType]]]:
-    """Read a cell of the table."""
+    """Parse a cell of the table."""
     return {
         frozenset(permission(words) for words in each.split(" or ")) for each in text.split(", ")
     }
@@ -105,7 +113,7 @@ def test_every_api_of_the_table_is_served() -> None:
 
 def test_the_codes_are_those_of_kafka() -> None:
     assert (Operation.READ, Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE) == (3, 9, 12)
-    assert [resource.value for resource in ResourceType] == [2, 3, 4, 5]
+    assert [resource.value for resource in ResourceType] == list(range(8))
 
 
 def test_every_row_has_the_key_it_is_found_by() -> None:

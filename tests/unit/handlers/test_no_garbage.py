@@ -1,4 +1,4 @@
-"""Requests leave no circles behind: collecting them would stop the loop for milliseconds."""
+"""Tests that requests create no reference cycles: collecting them would stop the event loop."""
 
 import gc
 
@@ -63,7 +63,7 @@ def test_a_transaction_is_freed_at_once(talk: Dialogue, monkeypatch: pytest.Monk
 
 
 def transact(talk: Dialogue, markers: Markers, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
-    """Have a transaction for whose end the next one must wait."""
+    """Run a transaction that the next one must wait for."""
     markers.hold = True
     exchange = send_produce_in(talk, [("a", 0, in_transaction(producer))])
     markers.release()

@@ -1,4 +1,4 @@
-"""ListOffsets, DeleteRecords and OffsetForLeaderEpoch."""
+"""Tests ListOffsets, DeleteRecords and OffsetForLeaderEpoch."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ def test_a_special_time_that_there_is_not_needs_a_later_version(
     assert [list_offset(talk, "a", time, version=version)[0] for time in (-7, -100)] == [35, 35]
 
 
-def test_the_leader_epoch_is_told_and_checked(talk: Dialogue) -> None:
+def test_the_leader_epoch_is_returned_and_checked(talk: Dialogue) -> None:
     create_topic(talk, "a")
     produce(talk, "a")
     talk.restart()

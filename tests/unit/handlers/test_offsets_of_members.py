@@ -1,4 +1,4 @@
-"""Offsets where a group has members: who may commit, and what must stay."""
+"""Tests offsets of a group with members: accepted commits, and offsets that must stay."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ B0: At = ("b", 0)
 
 @pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
-    """Both ways that a commit can take must agree in everything."""
+    """The fast path and the normal path of a commit must give the same results."""
     talk = Dialogue(tmp_path, {"groups.offsets_partitions": 2})
     talk.fast_path = request.param == "fast path"
     find_coordinator(talk)

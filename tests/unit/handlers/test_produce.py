@@ -1,4 +1,4 @@
-"""Produce: what is taken, what is refused and with which error, and when it is answered."""
+"""Tests Produce: accepted batches, refused ones with their errors, and when it responds."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
-    """Both ways that a request can take must agree in everything."""
+    """The fast path and the normal path of a request must give the same results."""
     made = Dialogue(tmp_path)
     made.fast_path = request.param == "fast path"
     return made
@@ -85,7 +85,7 @@ def flipped() -> bytearray:
         pytest.param(
             altered(22, b"\x07"),
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            id="a codec that nobody has",
+            id="an undefined codec",
         ),
         pytest.param(
             altered(16, b"\x01"), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, id="an old format"
@@ -194,7 +194,7 @@ def test_acks_all_waits_for_the_disk(talk: Dialogue) -> None:
     talk.hold_syncs = True
     sure, quick = send_produce(talk, "a", batch()), send_produce(talk, "a", batch(), acks=1)
     assert (sure.waiting, quick.waiting) == (True, False)
-    assert fetch(talk, "a").high_watermark == 0, "what may be lost must not be shown"
+    assert fetch(talk, "a").high_watermark == 0, "records that may be lost must not be served"
     talk.release_syncs()
     assert not sure.waiting
     assert fetch(talk, "a").high_watermark == 2
@@ -226,7 +226,7 @@ def test_interval_flush_does_not_wait(tmp_path: Path) -> None:
     assert not send_produce(talk, "a", batch()).waiting
 
 
-def test_append_time_is_told_and_stored(talk: Dialogue) -> None:
+def test_append_time_is_returned_and_stored(talk: Dialogue) -> None:
     create_topic(talk, "a", config={"message.timestamp.type": "LogAppendTime"})
     talk.pass_time(5000)
     for codec in Codec:
@@ -239,7 +239,7 @@ def test_append_time_is_told_and_stored(talk: Dialogue) -> None:
     verify(content[: header.size], header)
 
 
-def test_create_time_is_not_told(talk: Dialogue) -> None:
+def test_create_time_is_not_returned(talk: Dialogue) -> None:
     create_topic(talk, "a")
     assert produce(talk, "a").log_append_time_ms == -1
 

@@ -1,4 +1,4 @@
-"""Produce in transactions: who is let in, what waits for whom, and in which order it is written."""
+"""Tests transactional Produce: which batches are accepted, when they wait, and their order."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ VERIFIES, ADDS = 11, 12
 
 
 class Counter:
-    """Counts how often the coordinator is asked."""
+    """Counts the requests to the coordinator."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[int] = []
@@ -95,7 +95,7 @@ def test_a_partition_that_was_not_added(talk: Dialogue, version: int, code: int)
 
 
 @pytest.mark.parametrize("version", [VERIFIES, ADDS])
-def test_strangers(talk: Dialogue, version: int) -> None:
+def test_unknown_ids_are_refused(talk: Dialogue, version: int) -> None:
     producer = initialize(talk)
     add(talk, producer, ("a", 0))
     epoch = produce_in(talk, raised(producer), "a", version=version)
@@ -146,7 +146,7 @@ def test_several_partitions_are_admitted_at_once(talk: Dialogue, counter: Counte
     assert counter.asked == [3]
 
 
-def test_nobody_is_asked_where_the_transaction_has_begun(talk: Dialogue, counter: Counter) -> None:
+def test_no_request_is_sent_if_the_transaction_has_begun(talk: Dialogue, counter: Counter) -> None:
     producer = initialize(talk)
     for sequence in range(5):
         assert produce_in(talk, producer, "a", sequence=sequence) == 0
@@ -216,7 +216,7 @@ class TestWaiting:
             send_produce_in(talk, [("a", 0, in_transaction(producer, sequence))])
             for sequence in range(5)
         ]
-        assert counter.asked == [1], "those behind share the answer"
+        assert counter.asked == [1], "requests that wait share the response"
         talk.release_syncs()
         results = [result for e in exchanges for result in produce_results(e)]
         assert [(r.error_code, r.base_offset) for r in results] == [(0, n) for n in range(5)]
@@ -261,7 +261,7 @@ class TestWaiting:
         ("version", "code"),
         [(11, ErrorCode.NOT_ENOUGH_REPLICAS), (12, ErrorCode.CONCURRENT_TRANSACTIONS)],
     )
-    def test_not_for_ever(
+    def test_not_forever(
         self,
         talk: Dialogue,
         producer: ProducerIdAndEpoch,
@@ -277,7 +277,7 @@ class TestWaiting:
         (result,) = produce_results(exchange)
         assert result.error_code == code
 
-    def test_without_acks_nobody_hears(
+    def test_without_acks_there_is_no_response(
         self, talk: Dialogue, producer: ProducerIdAndEpoch, markers: Markers
     ) -> None:
         assert produce_in(talk, producer, "a") == 0
@@ -287,7 +287,7 @@ class TestWaiting:
             assert send_produce_in(talk, [("a", 1, in_transaction(sender))], acks=0).waiting
         markers.release()
         talk.settle()
-        assert values(talk, 1) == 1, "the one that was fenced did not get in"
+        assert values(talk, 1) == 1, "the fenced producer was not accepted"
         with pytest.raises(WireError, match="INVALID_PRODUCER_EPOCH"):
             send_produce_in(talk, [("a", 2, in_transaction(producer))], acks=0)
 
@@ -298,7 +298,7 @@ class TestWaiting:
         (result,) = produce_results(send_produce_in(talk, sent))
         assert result.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
 
-    def test_a_fault_of_ours_is_told(
+    def test_a_defect_is_reported(
         self, talk: Dialogue, producer: ProducerIdAndEpoch, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         failed: Pending[object] = Pending()
@@ -312,7 +312,7 @@ OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 @pytest.mark.parametrize("version", [9, 10, 11])
-def test_a_batch_does_not_overtake_one_that_was_not_let_in(talk: Dialogue, version: int) -> None:
+def test_a_batch_does_not_overtake_one_that_was_refused(talk: Dialogue, version: int) -> None:
     producer = initialize(talk)
     add(talk, producer, ("a", 1))
     assert produce_in(talk, producer, "a", sequence=0, version=version) != 0
@@ -355,7 +355,7 @@ def test_the_first_batch_of_a_producer_that_is_not_known(
     assert values(talk) == 1
 
 
-def test_after_a_restart_a_transaction_goes_on(talk: Dialogue) -> None:
+def test_after_a_restart_a_transaction_continues(talk: Dialogue) -> None:
     producer = initialize(talk)
     assert produce_in(talk, producer, "a", sequence=0) == 0
     talk.restart()

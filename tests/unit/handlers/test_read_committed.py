@@ -1,7 +1,7 @@
-"""Reading committed records: interleaved transactions that end this way, that way, or not at all.
+"""Tests read_committed consumers with interleaved transactions: committed, aborted and open.
 
-The twin is a list of what was sent with how it ended; what a consumer is shown of a fetch is
-decided as clients do, from the batches and the list of aborted transactions alone.
+The model is a list of sent records with their outcomes. The records that a consumer shows are
+computed as clients do, from the batches and the list of aborted transactions alone.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ VERSIONS = range(4, 19)
 
 
 class Sent(NamedTuple):
-    """One record as the twin knows it."""
+    """A record in the model."""
 
     offset: int
     value: bytes
@@ -35,7 +35,7 @@ class Sent(NamedTuple):
 
 
 class Twin:
-    """Talks to a broker, and remembers in the dumbest way what it said."""
+    """Sends requests to a broker, and keeps a simple list of what it sent."""
 
     def __init__(self, talk: Dialogue, topic: str = "a") -> None:
         self.talk = talk
@@ -47,7 +47,7 @@ class Twin:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the first open transaction begins, or the end."""
+        """Return the offset of the first open transaction, or the end."""
         first = [offsets[0] for offsets in self._open.values()]
         return min([*first, self.partition.log.end_offset])
 
@@ -93,7 +93,7 @@ class Twin:
         ]
 
     def shown(self, start: int = 0, **limits: int) -> list[tuple[int, bytes]]:
-        """Return what a consumer shows that fetches until there is nothing more."""
+        """Return the records that a consumer shows if it fetches to the end."""
         offset = start
         shown: list[tuple[int, bytes]] = []
         while True:
@@ -112,7 +112,7 @@ def seen(result: Any) -> list[Record]:
 
 
 @pytest.fixture
-def twin(talk: Dialogue) -> Twin:
+def model(talk: Dialogue) -> Twin:
     create_topic(talk, "a")
     return Twin(talk)
 
@@ -121,31 +121,33 @@ def aborted_in(result: Any) -> list[tuple[int, int]]:
     return [(entry.producer_id, entry.first_offset) for entry in result.aborted_transactions]
 
 
-def interleave(twin: Twin) -> None:
-    """Two producers end their transactions, one this way and one that way; a third does not."""
-    twin.write_outside(b"plain")  # 0
-    twin.write(7, b"good", 2)  # 1, 2
-    twin.write(8, b"bad")  # 3
-    twin.write(7, b"good")  # 4
-    twin.write_outside(b"plain")  # 5
-    twin.end(8, commit=False)  # 6
-    twin.end(7, commit=True)  # 7
-    twin.write(9, b"open")  # 8
-    twin.write_outside(b"hidden")  # 9
+def interleave(model: Twin) -> None:
+    """Two producers end their transactions, one commits and one aborts; a third does not end its
+    own.
+    """
+    model.write_outside(b"plain")  # 0
+    model.write(7, b"good", 2)  # 1, 2
+    model.write(8, b"bad")  # 3
+    model.write(7, b"good")  # 4
+    model.write_outside(b"plain")  # 5
+    model.end(8, commit=False)  # 6
+    model.end(7, commit=True)  # 7
+    model.write(9, b"open")  # 8
+    model.write_outside(b"hidden")  # 9
 
 
-def test_interleaved_transactions(twin: Twin) -> None:
-    interleave(twin)
-    result = fetch(twin.talk, "a", isolation_level=READ_COMMITTED)
+def test_interleaved_transactions(model: Twin) -> None:
+    interleave(model)
+    result = fetch(model.talk, "a", isolation_level=READ_COMMITTED)
     assert (result.high_watermark, result.last_stable_offset) == (10, 8)
     assert aborted_in(result) == [(8, 3)]
     assert [record.offset for record in seen(result)] == [0, 1, 2, 4, 5]
-    assert twin.shown() == twin.expected()
+    assert model.shown() == model.expected()
 
 
-def test_read_uncommitted_gets_everything_and_no_list(twin: Twin) -> None:
-    interleave(twin)
-    result = fetch(twin.talk, "a")
+def test_read_uncommitted_gets_everything_and_no_list(model: Twin) -> None:
+    interleave(model)
+    result = fetch(model.talk, "a")
     assert result.aborted_transactions is None
     assert [header.base_offset for header, _ in batches(result.records)] == [
         *(0, 1, 3, 4, 5, 6, 7, 8, 9),
@@ -156,21 +158,21 @@ def test_read_uncommitted_gets_everything_and_no_list(twin: Twin) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_lists_aborted_transactions(talk: Dialogue, version: int) -> None:
     topic_id = create_topic(talk, "a")
-    twin = Twin(talk)
-    interleave(twin)
+    model = Twin(talk)
+    interleave(model)
     topic: str | bytes = topic_id if version >= 13 else "a"
     result = fetch(talk, topic, version=version, isolation_level=READ_COMMITTED)
     assert aborted_in(result) == [(8, 3)]
     assert [record.offset for record in seen(result)] == [0, 1, 2, 4, 5]
 
 
-def test_only_transactions_that_overlap_what_is_returned_are_listed(twin: Twin) -> None:
+def test_only_transactions_that_overlap_what_is_returned_are_listed(model: Twin) -> None:
     for producer in (7, 8, 9):
-        twin.write(producer, b"bad")  # 0, 2, 4
-        twin.end(producer, commit=False)  # 1, 3, 5
+        model.write(producer, b"bad")  # 0, 2, 4
+        model.end(producer, commit=False)  # 1, 3, 5
 
     def listed(offset: int, **limits: int) -> list[int]:
-        result = fetch(twin.talk, "a", offset, isolation_level=READ_COMMITTED, **limits)
+        result = fetch(model.talk, "a", offset, isolation_level=READ_COMMITTED, **limits)
         return [entry.producer_id for entry in result.aborted_transactions]
 
     assert listed(0) == [7, 8, 9]
@@ -181,94 +183,94 @@ def test_only_transactions_that_overlap_what_is_returned_are_listed(twin: Twin) 
     assert listed(6) == []
 
 
-def test_a_transaction_that_began_before_and_ends_after_is_listed(twin: Twin) -> None:
-    twin.write(7, b"bad")  # 0
+def test_a_transaction_that_began_before_and_ends_after_is_listed(model: Twin) -> None:
+    model.write(7, b"bad")  # 0
     for _ in range(3):
-        twin.write_outside(b"plain")  # 1, 2, 3
-    twin.write(7, b"bad")  # 4
-    twin.end(7, commit=False)  # 5
-    result = fetch(twin.talk, "a", 2, isolation_level=READ_COMMITTED, partition_max_bytes=1)
+        model.write_outside(b"plain")  # 1, 2, 3
+    model.write(7, b"bad")  # 4
+    model.end(7, commit=False)  # 5
+    result = fetch(model.talk, "a", 2, isolation_level=READ_COMMITTED, partition_max_bytes=1)
     assert aborted_in(result) == [(7, 0)]
-    assert twin.shown(2) == [(2, b"plain"), (3, b"plain")]
+    assert model.shown(2) == [(2, b"plain"), (3, b"plain")]
 
 
-def test_a_fetch_waits_for_the_marker(twin: Twin) -> None:
-    twin.write(7, b"good")
+def test_a_fetch_waits_for_the_marker(model: Twin) -> None:
+    model.write(7, b"good")
     wanted = fetch_request("a", 0, isolation_level=READ_COMMITTED, max_wait_ms=1_000)
-    exchange = twin.talk.send(wanted, 12)
+    exchange = model.talk.send(wanted, 12)
     assert exchange.waiting
-    twin.write(7, b"good")
+    model.write(7, b"good")
     assert exchange.waiting
-    twin.end(7, commit=True)
+    model.end(7, commit=True)
     ((result,),) = [topic.partitions for topic in exchange.answer.responses]
     assert (result.last_stable_offset, len(seen(result))) == (3, 2)
 
 
-def test_a_session_hears_of_the_marker(twin: Twin) -> None:
-    twin.write(7, b"good")
+def test_a_session_gets_the_marker(model: Twin) -> None:
+    model.write(7, b"good")
     first = fetch_request("a", 0, isolation_level=READ_COMMITTED, session_epoch=0)
-    answer = twin.talk.ask(first, 12)
+    answer = model.talk.ask(first, 12)
     assert [p.records for t in answer.responses for p in t.partitions] == [b""]
     following = fetch_request(
         "a", isolation_level=READ_COMMITTED, max_wait_ms=1_000, session_epoch=1
     )
     following.topics, following.session_id = [], answer.session_id
-    exchange = twin.talk.send(following, 12)
+    exchange = model.talk.send(following, 12)
     assert exchange.waiting
-    twin.end(7, commit=False)
+    model.end(7, commit=False)
     ((result,),) = [topic.partitions for topic in exchange.answer.responses]
     assert (aborted_in(result), seen(result)) == ([(7, 0)], [])
 
 
-def test_a_marker_that_is_not_safe_hides_what_it_ends(twin: Twin) -> None:
-    twin.write(7, b"good")
-    twin.talk.hold_syncs = True
-    twin.end(7, commit=True)
-    result = fetch(twin.talk, "a", isolation_level=READ_COMMITTED)
+def test_a_marker_that_is_not_safe_hides_what_it_ends(model: Twin) -> None:
+    model.write(7, b"good")
+    model.talk.hold_syncs = True
+    model.end(7, commit=True)
+    result = fetch(model.talk, "a", isolation_level=READ_COMMITTED)
     assert (result.last_stable_offset, result.records) == (0, b"")
-    twin.talk.release_syncs()
-    result = fetch(twin.talk, "a", isolation_level=READ_COMMITTED)
+    model.talk.release_syncs()
+    result = fetch(model.talk, "a", isolation_level=READ_COMMITTED)
     assert (result.last_stable_offset, len(seen(result))) == (2, 1)
 
 
 @pytest.mark.parametrize("version", [2, 5, 11])
-def test_the_latest_offset_depends_on_who_asks(twin: Twin, version: int) -> None:
-    interleave(twin)
+def test_the_latest_offset_depends_on_the_isolation_level(model: Twin, version: int) -> None:
+    interleave(model)
     wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
     for isolation_level, latest in ((0, 10), (READ_COMMITTED, 8)):
         request = ListOffsetsRequest(
             isolation_level=isolation_level,
             topics=[ListOffsetsTopic(name="a", partitions=[wanted])],
         )
-        ((result,),) = [t.partitions for t in twin.talk.ask(request, version).topics]
+        ((result,),) = [t.partitions for t in model.talk.ask(request, version).topics]
         assert result.offset == latest
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_whatever_happens_only_what_was_committed_is_shown(tmp_path: Path, seed: int) -> None:
+def test_only_committed_records_are_read_whatever_happens(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
     talk = Dialogue(tmp_path)
     config = {"segment.bytes": rng.choice(["1024", "2048", "99999"]), "index.interval.bytes": "100"}
     create_topic(talk, "a", config=config)
-    twin = Twin(talk)
+    model = Twin(talk)
     for number in range(rng.randint(20, 90)):
         producer = rng.randint(1, 4)
         value = b"%050d" % number
         match rng.choice(["write"] * 6 + ["outside"] * 2 + ["end"] * 3 + ["restart"]):
             case "write":
-                twin.write(producer, value, rng.randint(1, 3))
+                model.write(producer, value, rng.randint(1, 3))
             case "outside":
-                twin.write_outside(value)
+                model.write_outside(value)
             case "end":
-                twin.end(producer, commit=rng.random() < 0.5, raises_epoch=rng.random() < 0.5)
+                model.end(producer, commit=rng.random() < 0.5, raises_epoch=rng.random() < 0.5)
             case _:
                 talk.restart(crash=rng.random() < 0.5)
         if rng.random() < 0.2:
-            start = rng.randint(0, twin.last_stable_offset)
+            start = rng.randint(0, model.last_stable_offset)
             limit = rng.choice([1, 150, 400, 1 << 20])
-            assert twin.shown(start, partition_max_bytes=limit) == twin.expected(start)
-    assert len(twin.partition.log.segments) > 1 or config["segment.bytes"] == "99999"
+            assert model.shown(start, partition_max_bytes=limit) == model.expected(start)
+    assert len(model.partition.log.segments) > 1 or config["segment.bytes"] == "99999"
     for limit in (1, 250, 1 << 20):
-        assert twin.shown(partition_max_bytes=limit) == twin.expected()
+        assert model.shown(partition_max_bytes=limit) == model.expected()
     talk.restart(crash=True)
-    assert twin.shown() == twin.expected()
+    assert model.shown() == model.expected()

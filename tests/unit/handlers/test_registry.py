@@ -1,9 +1,10 @@
-"""Which listener answers what."""
+"""Tests which listener serves which APIs."""
 
 from typing import Any
 
 import pytest
 
+from barnabas.handlers.api_versions import TELEMETRY
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import ADVERTISED, PEER_SERVED, SERVED, dispatch
 from barnabas.model.errors import WireError
@@ -18,7 +19,7 @@ from tests.support.talk.dialogue import CLIENT, PEER, Dialogue
 from tests.support.talk.rows import row_of
 
 BETWEEN_BROKERS = [key for key, facts in APIS.items() if "broker" not in facts.listeners]
-"""What the protocol itself keeps from clients."""
+"""The APIs that the protocol itself does not allow to clients."""
 ACROSS = [
     pytest.param(key, version, id=f"{APIS[key].name}-{version}")
     for key in BETWEEN_BROKERS
@@ -41,7 +42,7 @@ def test_what_holds_a_cluster_together_is_known() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), ACROSS)
-def test_a_client_finds_nobody(
+def test_a_client_finds_no_broker(
     talk: Dialogue, monkeypatch: pytest.MonkeyPatch, key: int, version: int
 ) -> None:
     facts = APIS[key]
@@ -50,10 +51,11 @@ def test_a_client_finds_nobody(
         dispatch(talk.node, frame(key, version), CLIENT, 0)
 
 
-def test_a_client_is_told_of_nothing_that_it_may_not_ask(talk: Dialogue) -> None:
+def test_inter_broker_apis_are_not_listed_for_clients(talk: Dialogue) -> None:
     named = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     keys = {row.api_key for row in talk.ask(named, 4).api_keys}
-    assert keys == set(SERVED) == set(ADVERTISED)
+    assert keys | set(TELEMETRY) == set(SERVED) == set(ADVERTISED)
+    assert not keys & set(TELEMETRY)  # the broker takes no metrics of clients
     assert not keys & {*BETWEEN_BROKERS, *PEER_SERVED}
 
 

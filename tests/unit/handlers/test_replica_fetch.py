@@ -1,4 +1,4 @@
-"""Followers at their leader: what counts, what they are sent, how often, and in whose session."""
+"""Tests the fetches of followers at their leader: counting, responses, sessions and rate."""
 
 from typing import cast
 
@@ -13,20 +13,20 @@ from barnabas.model.ports import Chunk
 from barnabas.node.fetch_sessions import NEWS_WAIT_MS
 from barnabas.node.node import Node
 from barnabas.protocol.fetch import UNKNOWN_HIGH_WATERMARK, FetchPartition, FetchRequest, TopicKey
-from barnabas.protocol.replica_fetch import Copied, FetchResponse, parse_response
-from tests.support.raft.replica_set import TOPIC_ID, ReplicaSet, Stand, joined
+from barnabas.protocol.replica_fetch_codec import Copied, FetchResponse, parse_response
+from tests.support.raft.replica_set import TOPIC_ID, ReplicaSet, SimulatedBroker, joined
 from tests.support.talk.batches import make_batch
 
 
 class Talk:
-    """Broker 2 as the test plays it, and broker 1, which leads."""
+    """Broker 2, which the test plays, and broker 1, which leads."""
 
     def __init__(self, config: dict[str, str] | None = None) -> None:
         self.set = ReplicaSet({"flush": "interval", **(config or {})})
-        self.leader: Stand = self.set.stands[1]
-        self.leader.hear()
+        self.leader: SimulatedBroker = self.set.stands[1]
+        self.leader.apply_next_decision()
         while self.leader.placements:
-            self.leader.hear()
+            self.leader.apply_next_decision()
         self.session_id = self.session_epoch = 0
 
     @property
@@ -84,7 +84,7 @@ class Talk:
 
 
 class Heard:
-    """An answer, once it is there."""
+    """A response, once it is there."""
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
@@ -111,7 +111,7 @@ def test_a_follower_reads_what_is_not_committed_yet_and_commits_it_by_coming_bac
     talk = Talk({"min.insync.replicas": "2"})
     talk.append(3)
     talk.set.decide(isr=[1, 2])
-    talk.leader.hear()
+    talk.leader.apply_next_decision()
     first = talk.send(talk.wanted(0)).result
     assert (len(first.records) > 0, first.high_watermark) == (True, 0)
     assert talk.leader.partition.high_watermark == 0
@@ -138,10 +138,10 @@ def test_a_follower_is_sent_nothing_more_before_it_comes_back() -> None:
     assert waiting.waits
     again = talk.send(talk.wanted(1, last=talk.epoch))
     assert len(again.result.records) > 0
-    assert waiting.response.results == [], "the request that waited was answered at once"
+    assert waiting.response.results == [], "the waiting request was answered at once"
 
 
-def test_an_error_is_told_once_and_not_with_every_answer() -> None:
+def test_an_error_is_logged_once_and_not_with_every_response() -> None:
     talk = Talk()
     refused = talk.send(talk.wanted(0, epoch=talk.epoch - 1)).result
     assert refused.error_code == ErrorCode.FENCED_LEADER_EPOCH
@@ -151,14 +151,14 @@ def test_an_error_is_told_once_and_not_with_every_answer() -> None:
 @pytest.mark.parametrize(
     ("ahead", "code"), [(-1, ErrorCode.FENCED_LEADER_EPOCH), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
-def test_who_follows_another_leader_does_not_count(ahead: int, code: ErrorCode) -> None:
+def test_a_follower_of_another_leader_does_not_count(ahead: int, code: ErrorCode) -> None:
     talk = Talk()
     talk.append()
     assert talk.send(talk.wanted(1, epoch=talk.epoch + ahead)).result.error_code == code
     assert not has_fetched(talk)
 
 
-def test_who_diverges_is_told_where_and_does_not_count() -> None:
+def test_a_diverging_follower_learns_where_and_does_not_count() -> None:
     talk = Talk()
     talk.append(2)
     told = talk.send(talk.wanted(2, last=talk.epoch - 1)).result
@@ -166,7 +166,7 @@ def test_who_diverges_is_told_where_and_does_not_count() -> None:
     assert not has_fetched(talk)
 
 
-def test_who_has_an_epoch_where_it_had_not_begun_is_told_and_does_not_count() -> None:
+def test_a_follower_with_an_impossible_epoch_gets_an_error_and_does_not_count() -> None:
     talk = Talk()
     talk.append(2)
     log, earlier = talk.leader.partition.log, talk.epoch - 1
@@ -179,7 +179,7 @@ def test_who_has_an_epoch_where_it_had_not_begun_is_told_and_does_not_count() ->
     assert has_fetched(talk)
 
 
-def test_who_is_out_of_range_is_told_where_the_log_starts() -> None:
+def test_a_follower_out_of_range_learns_the_log_start() -> None:
     talk = Talk()
     talk.append(2)
     for each in (2, 3):
@@ -191,7 +191,7 @@ def test_who_is_out_of_range_is_told_where_the_log_starts() -> None:
     assert (told.error_code, told.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 2)
 
 
-def test_a_broker_that_is_to_have_no_copy_gets_none() -> None:
+def test_a_broker_that_is_drained_gets_no_replica() -> None:
     talk = Talk()
     talk.append()
     told = talk.send(talk.wanted(0), replica=9).result
@@ -219,10 +219,10 @@ def test_the_high_watermark_reaches_a_follower_that_waits_after_a_moment() -> No
     assert (waiting.result.high_watermark, len(waiting.result.records)) == (1, 0)
     following = talk.send()
     talk.set.pass_time(499)
-    assert following.waits, "there is nothing more to say"
+    assert following.waits, "there is nothing new to send"
 
 
-def test_who_commits_by_coming_back_hears_of_it_after_a_moment() -> None:
+def test_a_follower_that_commits_by_returning_learns_of_it_after_a_moment() -> None:
     talk = Talk()
     talk.append()
     talk.leader.do(lambda: talk.leader.partition.leader.fetched(3, 3, 1, 0))
@@ -234,10 +234,10 @@ def test_who_commits_by_coming_back_hears_of_it_after_a_moment() -> None:
 
 
 @pytest.mark.parametrize(("knows", "hears"), [(0, True), (1, False)])
-def test_who_left_an_answer_aside_hears_of_the_high_watermark_again(
+def test_a_follower_that_dropped_a_response_gets_the_high_watermark_again(
     knows: int, hears: bool
 ) -> None:
-    """It may have come too late to count, for one (KIP-1166)."""
+    """It may have come too late to count, for example (KIP-1166)."""
     talk = Talk()
     talk.append()
     talk.leader.do(lambda: talk.leader.partition.leader.fetched(3, 3, 1, 0))
@@ -288,10 +288,10 @@ def test_sessions_of_an_earlier_life_are_closed_and_consumers_push_out_none() ->
     assert talk.send().response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_leader_that_gives_up_says_so_to_those_who_wait() -> None:
+def test_a_leader_that_resigns_answers_waiting_requests() -> None:
     talk = Talk()
     talk.send(talk.wanted(0), wait_ms=0)
     waiting = talk.send()
     talk.set.move(2)
-    talk.leader.hear()
+    talk.leader.apply_next_decision()
     assert waiting.result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

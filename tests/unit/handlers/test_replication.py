@@ -1,6 +1,7 @@
-"""What clients see of several copies: who leads, too few in sync, copies nearby, logs that part.
+"""Tests what clients see of replicas: leaders, the minimum ISR, nearby replicas, divergence.
 
-The other brokers are played: a partition of a real node is told who holds and leads it.
+The other brokers are simulated: a partition of a real node gets its replicas and leader from the
+test.
 """
 
 from dataclasses import replace
@@ -21,7 +22,7 @@ ME, OTHER = 1, 2
 
 @pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
-    """A broker with a topic of two copies, the other one on broker 2."""
+    """A broker with a topic of two replicas, the other one on broker 2."""
     made = Dialogue(tmp_path, {"broker.id": ME, "broker.rack": "here"})
     create_topic(made, "a")
     made.fast_path = request.param == "fast path"
@@ -34,7 +35,7 @@ def partition_of(talk: Dialogue) -> Partition:
 
 
 def place(talk: Dialogue, **changes: Any) -> None:
-    """Have the image say something else of the partition, from now on."""
+    """Change the partition in the image from now on."""
     image = talk.node.image
     image.brokers[OTHER] = BrokerImage(
         OTHER, 9, "", "far", 9093, "far", 9094, "there", fenced=False
@@ -69,7 +70,7 @@ def fetched(answer: Any) -> Any:
     return result
 
 
-def test_acks_all_waits_for_the_other_copy_and_acks_one_does_not(talk: Dialogue) -> None:
+def test_acks_all_waits_for_the_other_replica_and_acks_one_does_not(talk: Dialogue) -> None:
     waiting = send_produce(talk, "a", batch(1), acks=-1)
     assert produce(talk, "a", batch(1), acks=1).error_code == 0
     assert waiting.waiting
@@ -77,7 +78,7 @@ def test_acks_all_waits_for_the_other_copy_and_acks_one_does_not(talk: Dialogue)
     assert (produced(waiting).error_code, produced(waiting).base_offset) == (0, 0)
 
 
-def test_too_few_in_sync_refuse_acks_all_and_let_acks_one_in(talk: Dialogue) -> None:
+def test_too_few_in_sync_refuse_acks_all_and_accept_acks_one(talk: Dialogue) -> None:
     partition = partition_of(talk)
     partition.configure(replace(partition.config, min_insync_replicas=2))
     place(talk, isr=[ME])
@@ -119,13 +120,13 @@ def test_a_new_leader_does_not_take_what_another_refused_for_disorder(talk: Dial
     lose_lead(talk)
     place(talk, leader=ME, leader_epoch=partition_of(talk).leader_epoch + 1, isr=[ME, OTHER])
     assert code(9) == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert code(0) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # that is long past
+    assert code(0) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # that was long ago
     talk.pass_time(60_000)
     assert code(9) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert [code(7), code(8), code(9)] == [0, 0, 0]
 
 
-def test_too_few_in_the_end_are_told_when_time_is_over(talk: Dialogue) -> None:
+def test_too_few_in_the_end_are_reported_at_the_timeout(talk: Dialogue) -> None:
     partition = partition_of(talk)
     partition.configure(replace(partition.config, min_insync_replicas=2))
     waiting = send_produce(talk, "a", batch(1), acks=-1)
@@ -135,7 +136,7 @@ def test_too_few_in_the_end_are_told_when_time_is_over(talk: Dialogue) -> None:
     assert produced(waiting).error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
-def test_who_waits_when_another_leads_is_told_at_once_who_it_is(talk: Dialogue) -> None:
+def test_waiting_requests_learn_of_another_leader_at_once(talk: Dialogue) -> None:
     waiting = send_produce(talk, "a", batch(1), acks=-1)
     lose_lead(talk)
     result = produced(waiting)
@@ -143,7 +144,7 @@ def test_who_waits_when_another_leads_is_told_at_once_who_it_is(talk: Dialogue) 
     assert_names_the_other(result, waiting.answer, partition_of(talk).leader_epoch)
 
 
-def test_a_producer_that_comes_too_late_is_told_who_leads(talk: Dialogue) -> None:
+def test_a_late_producer_gets_the_new_leader(talk: Dialogue) -> None:
     lose_lead(talk)
     refused = send_produce(talk, "a", batch(1))
     assert produced(refused).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -158,7 +159,7 @@ def assert_names_the_other(result: Any, answer: Any, epoch: int) -> None:
     assert endpoint.rack == "there"
 
 
-def test_a_consumer_with_an_old_epoch_is_told_who_leads(talk: Dialogue) -> None:
+def test_a_consumer_with_an_old_epoch_gets_the_leader(talk: Dialogue) -> None:
     epoch = partition_of(talk).leader_epoch
     lose_lead(talk)
     topic_id = talk.node.image.topics["a"].topic_id
@@ -174,10 +175,12 @@ def test_a_follower_serves_consumers_that_know_of_followers(talk: Dialogue) -> N
     assert fetched(talk.ask(fetch_request("a"), 11)).records != b""
     assert fetched(talk.ask(fetch_request("a"), 10)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     ahead = fetched(talk.ask(fetch_request("a", 4), 11))
-    assert ahead.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, "it may be there, not yet here"
+    assert ahead.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, (
+        "the record may be there, but is not here yet"
+    )
 
 
-def test_a_consumer_elsewhere_is_sent_to_the_copy_that_is_near(talk: Dialogue) -> None:
+def test_a_consumer_elsewhere_is_sent_to_the_nearest_replica(talk: Dialogue) -> None:
     produce(talk, "a", batch(3), acks=1)
     other_fetches(talk, 3)
     request = fetch_request("a", max_wait_ms=500)
@@ -189,7 +192,7 @@ def test_a_consumer_elsewhere_is_sent_to_the_copy_that_is_near(talk: Dialogue) -
     assert (result.preferred_read_replica, len(result.records) > 0) == (-1, True)
 
 
-def test_a_consumer_that_read_what_is_gone_is_told_where_the_logs_part(talk: Dialogue) -> None:
+def test_a_consumer_that_read_truncated_records_gets_the_diverging_epoch(talk: Dialogue) -> None:
     produce(talk, "a", batch(3), acks=1)
     other_fetches(talk, 3)
     epoch = partition_of(talk).leader_epoch

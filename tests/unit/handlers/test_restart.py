@@ -1,4 +1,4 @@
-"""What a broker still knows after a stop, and after a crash."""
+"""Tests what a broker still knows after a stop, and after a crash."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One request that appends to very many partitions seals few segments in its event."""
+"""Tests that a request to very many partitions seals few segments in its event."""
 
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,

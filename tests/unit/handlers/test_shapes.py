@@ -1,4 +1,4 @@
-"""What is remembered of repeated requests: bounded in bytes, and dropped with a generation."""
+"""Tests the cache of repeated requests: bounded in bytes, and dropped with a generation."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ PARTITIONS = 200
 
 
 class Committer:
-    """Clients that commit, each over a connection of its own."""
+    """Clients that commit, each over its own connection."""
 
     def __init__(self, folder: Path) -> None:
         self.talk = Dialogue(folder, {"groups.offsets_partitions": 1})
@@ -59,7 +59,7 @@ class Committer:
         return False
 
     def join(self, group: str, patience_ms: int = 10_000) -> Any:
-        """Become the only member of a group: others that it has do not come again."""
+        """Become the only member of a group; the requests to join are not repeated."""
         protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
         request = JoinGroupRequest(
             group_id=group,
@@ -148,7 +148,7 @@ def test_they_go_when_the_member_leaves(committer: Committer) -> None:
     committer.talk.ask(LeaveGroupRequest(group_id="g", members=[leaver]), 5)
     committer.talk.pass_time(CHECK_INTERVAL_MS)
     assert len(committer.shapes) == 1
-    assert committer.commit("other"), "a group that takes its commits keeps the fast path"
+    assert committer.commit("other"), "a group that accepts commits keeps the fast path"
 
 
 def test_they_go_with_the_generation(committer: Committer) -> None:
@@ -195,7 +195,7 @@ def called(principal: Principal, listener: Listener = CLIENT_LISTENER) -> Caller
 
 
 def teach(committer: Committer, group: str, caller: Caller) -> CallerShapes:
-    """Have a caller commit until the fast path serves it; keep its connection open."""
+    """Let a caller commit until the fast path serves it; keep its connection open."""
     shapes = committer.shapes.of(caller)
     taken = [committer.commit(group, caller=caller) for _ in range(3)]
     assert taken == [False, False, True]
@@ -227,7 +227,7 @@ def test_all_shapes_of_a_principal_are_dropped_at_once(committer: Committer) -> 
     assert len(committer.shapes) == 1
     assert committer.commit("g2", caller=callers[2])
     for number in (0, 1):
-        teach(committer, f"g{number}", callers[number])  # on the connections that stayed open
+        teach(committer, f"g{number}", callers[number])  # on the open connections
     assert kept == [committer.shapes.of(caller) for caller in callers]
 
 

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and DescribeTopicPartitions."""
+"""Tests CreateTopics, DeleteTopics, CreatePartitions and DescribeTopicPartitions."""
 
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def test_minus_one_is_the_broker_s_default(tmp_path: Path) -> None:
     assert len(talk.node.partitions) == 3
 
 
-def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
+def test_the_response_has_id_and_configs(talk: Dialogue) -> None:
     (made,) = create(talk, topic(config=("retention.ms", "5")))
     assert made.topic_id == talk.node.image.topics["a"].topic_id != NO_TOPIC_ID
     by_name = {entry.name: entry for entry in made.configs}
@@ -183,7 +183,7 @@ def test_deletion_can_be_off(tmp_path: Path) -> None:
     ]
 
 
-def test_a_topic_made_again_is_another_topic(talk: Dialogue) -> None:
+def test_a_topic_recreated_is_another_topic(talk: Dialogue) -> None:
     first = create_topic(talk, "a")
     produce(talk, "a")
     delete(talk, DeleteTopicState(name="a"))
@@ -194,7 +194,7 @@ def test_a_topic_made_again_is_another_topic(talk: Dialogue) -> None:
     assert produce(talk, second).error_code == 0
 
 
-def test_deleted_and_made_again_within_one_sync(talk: Dialogue) -> None:
+def test_deleted_and_recreated_within_one_sync(talk: Dialogue) -> None:
     create_topic(talk, "a")
     produce(talk, "a")
     talk.hold_syncs = True
@@ -225,7 +225,7 @@ def test_a_crash_within_a_deletion_brings_nothing_back(talk: Dialogue) -> None:
     produce(talk, "a")
     talk.hold_syncs = True
     talk.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")]))
-    # The record of the deletion is in the journal, but nothing was done about it yet.
+    # The record of the deletion is in the journal, but the deletion has not started yet.
     talk.hold_syncs = False
     talk.restart(crash=True)
     create_topic(talk, "a")
@@ -380,7 +380,7 @@ def error_codes_of(results: list[Any]) -> list[int]:
 
 
 def test_a_refusal_that_rests_on_a_proposal_waits_for_it(talk: Dialogue) -> None:
-    """A topic that is only proposed may never be: nobody is told that it is there."""
+    """A proposed topic may never be committed: no client may see it."""
     talk.hold_syncs = True
     request = CreateTopicsRequest(
         topics=[CreatableTopic(name="soon", num_partitions=1, replication_factor=1)]

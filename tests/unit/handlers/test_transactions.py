@@ -1,4 +1,4 @@
-"""The APIs of transactional producers, in frames and in every version."""
+"""Tests the APIs of transactional producers with frames, in every version."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class TestInitProducerId:
         assert (refused.producer_id, refused.producer_epoch) == (-1, -1)
 
     @pytest.mark.parametrize("version", range(3, 6))
-    def test_going_on(self, talk: Dialogue, version: int) -> None:
+    def test_continuing(self, talk: Dialogue, version: int) -> None:
         first = initialize(talk)
         answer = send_initialize(talk, expected=first, version=version).answer
         assert (answer.error_code, answer.producer_epoch) == (0, 1)
@@ -314,7 +314,7 @@ class TestLooking:
         assert (one.transaction_state, one.producer_id) == ("Ongoing", same.producer_id)
         assert self.names(crowd, producer_id_filters=[one.producer_id]) == ["app-1"]
 
-    def test_states_that_nobody_knows(self, crowd: Dialogue) -> None:
+    def test_unknown_states(self, crowd: Dialogue) -> None:
         answer = crowd.ask(ListTransactionsRequest(state_filters=["Asleep", "Empty"]))
         assert answer.unknown_state_filters == ["Asleep"]
         assert [s.transactional_id for s in answer.transaction_states] == ["other"]

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit in frames: who is let in, what waits, and what a marker does to it."""
+"""Tests TxnOffsetCommit with frames: accepted commits, waiting ones, and markers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ A0 = ("a", 0)
 
 
 class Doorkeeper:
-    """Stands in for the coordinators of transactions."""
+    """Replaces the coordinators of transactions."""
 
     def __init__(self) -> None:
         self.code = ErrorCode.NONE
@@ -86,7 +86,7 @@ def send(talk: Dialogue, version: int = 5, offset: int = 5, **more: Any) -> Exch
 
 
 def end(talk: Dialogue, *, committed: bool) -> None:
-    """Do what the coordinator of the transaction has done with every partition in it."""
+    """Write a marker to every partition of the transaction, as its coordinator does."""
     shard = talk.node.coordinators.groups.shard_for("g")
     marker = Record(0, talk.now_ms, pack(">hh", 0, int(committed)), pack(">hi", 0, 0))
     attributes = TRANSACTIONAL | CONTROL
@@ -160,7 +160,7 @@ def test_a_restart_within_a_transaction(talk: Dialogue, door: Doorkeeper, crash:
         (ErrorCode.KAFKA_STORAGE_ERROR, 2, ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ],
 )
-def test_whoever_is_not_let_in_writes_nothing(
+def test_a_broker_that_is_not_unfenced_writes_nothing(
     talk: Dialogue, door: Doorkeeper, said: ErrorCode, version: int, told: ErrorCode
 ) -> None:
     door.code = said
@@ -197,7 +197,7 @@ def test_a_transaction_that_ends_while_its_producer_waits_is_not_begun_again(
     assert not unstable(talk)
 
 
-def test_who_is_writing_already_need_not_ask_again(
+def test_a_producer_in_a_transaction_need_not_ask_again(
     talk: Dialogue, door: Doorkeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(talk)

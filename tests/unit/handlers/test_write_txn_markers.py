@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: where markers go, what is refused, and when the answer comes."""
+"""Tests WriteTxnMarkers: which markers are accepted, which are refused, and when it responds."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The image: what records add up to."""
+"""Tests the metadata image that results from records."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +20,17 @@ from barnabas.metadata.metadata_records import (
     TopicDeleted,
     decode,
     encode,
+)
+from barnabas.metadata.security_image import SecurityImage
+from barnabas.metadata.security_records import (
+    AclAdded,
+    AclRemoved,
+    ClientQuotaChanged,
+    ClusterSecretChanged,
+    RoleChanged,
+    ScramCredentialChanged,
+    ScramCredentialRemoved,
+    SecurityRecord,
 )
 
 TOPIC_ID = bytes(15) + b"\x07"
@@ -163,3 +176,68 @@ def test_the_level_and_a_wanted_replication_factor_survive_a_snapshot() -> None:
     assert again(image) == image
     assert again(image).feature_level == 2
     assert again(image).topics["u"].replication_factor == 3
+
+
+SECURITY: tuple[SecurityRecord, ...] = (
+    ClusterSecretChanged(secret="5e"),
+    ScramCredentialChanged(
+        user="alice",
+        mechanism="SCRAM-SHA-256",
+        salt="01",
+        stored_key="02",
+        server_key="03",
+        iterations=4096,
+    ),
+    AclAdded(
+        acl_id="a1",
+        resource_type=2,
+        pattern_type=3,
+        resource_name="orders",
+        principal="User:alice",
+        host="*",
+        operation=3,
+        permission_type=3,
+    ),
+    RoleChanged(role="readers", members=["User:alice"]),
+    ClientQuotaChanged(
+        entity={"user": "alice", "client-id": None}, key="producer_byte_rate", value=1e6
+    ),
+)
+
+
+def test_security_metadata_survives_a_snapshot() -> None:
+    image = an_image()
+    for record in SECURITY:
+        image.replay(decode(*encode(record)))
+    copy = Image()
+    for kept in image.snapshot():
+        copy.replay(decode(*encode(kept)))
+    assert copy.security == image.security
+    assert list(image.security.snapshot()) == list(SECURITY)
+
+
+def test_a_fork_changes_its_own_security_metadata() -> None:
+    image = an_image()
+    for record in SECURITY:
+        image.replay(record)
+    fork = image.fork()
+    changes: tuple[SecurityRecord, ...] = (
+        ScramCredentialRemoved(user="alice", mechanism="SCRAM-SHA-256"),
+        AclRemoved(acl_id="a1"),
+        RoleChanged(role="readers", members=[]),
+        ClientQuotaChanged(
+            entity={"client-id": None, "user": "alice"}, key="producer_byte_rate", value=None
+        ),
+    )
+    for change in changes:
+        fork.replay(change)
+    assert fork.security == SecurityImage(secret="5e")
+    assert list(image.security.snapshot()) == list(SECURITY)
+
+
+def test_a_broker_registers_further_listeners() -> None:
+    image = Image()
+    record = replace(registered(1, 0), endpoints={"SECURE": ("broker-1", 9093)})
+    image.replay(decode(*encode(record)))
+    assert image.brokers[1].endpoints == {"SECURE": ("broker-1", 9093)}
+    assert b"endpoints" not in encode(registered(1, 0))[1], "release 0.1.0 must be able to read it"

@@ -1,4 +1,6 @@
-"""Which log is compacted next, and that each gets its turn."""
+"""Tests which log is compacted next, and that each gets its turn."""
+
+from collections.abc import Callable
 
 import pytest
 
@@ -8,8 +10,8 @@ from barnabas.node.chores import cleaning_order
 from barnabas.node.chores.cleaning_order import LOOK_COST, CleaningOrder
 from barnabas.node.chores.maintenance import CLEAN_AGAIN_AFTER_MS
 from barnabas.node.partitions.partition import Partition
-from barnabas.storage import compaction
-from barnabas.storage.compaction import ROOM_TO_SPARE_BYTES
+from barnabas.storage.compacting import compaction
+from barnabas.storage.compacting.compaction import ROOM_TO_SPARE_BYTES
 from barnabas.storage.sweeping import CLEANING_FOLDER
 from tests.support.disks.log_changes import drop_segments
 from tests.support.disks.memory_disk import MemoryDisk
@@ -58,7 +60,7 @@ def ranked(edge: Edge) -> list[str]:
 
 
 def wanted(edge: Edge) -> list[Clean]:
-    """Carry out everything but compactions, and return those."""
+    """Carry out everything except compactions, and return those."""
     found: list[Clean] = []
     while edge.node.outbox:
         effects = edge.node.outbox[:]
@@ -71,39 +73,46 @@ def wanted(edge: Edge) -> list[Clean]:
     return found
 
 
+def compact_in_turns(edge: Edge, count: int, during: Callable[[int], None]) -> list[str]:
+    """Run compactions, with `during` in the middle of each; return the topics in their order."""
+    turns: list[str] = []
+    edge.maintenance.compact()
+    for _ in range(count):
+        (work,) = wanted(edge)
+        turns.append(work.plan.folder.split("/")[-2])
+        cleaned = compaction.clean(edge.disk, work.plan)
+        during(len(turns))
+        work.done(cleaned)
+    return turns
+
+
 def test_a_partition_that_is_dirty_again_at_once_does_not_starve_the_others(edge: Edge) -> None:
     busy, *others = topics(edge, "busy", "second", "third")
     for partition in (busy, *others):
         fill(edge, partition)
-    turns: list[str] = []
-    edge.maintenance.compact()
-    for _ in range(9):
-        (work,) = wanted(edge)
-        turns.append(work.plan.folder.split("/")[-2])
-        cleaned = compaction.clean(edge.disk, work.plan)
+
+    def fill_again(turn: int) -> None:
         fill(edge, busy)
-        if len(turns) == 3:
+        if turn == 3:
             fill(edge, others[1])
-        work.done(cleaned)
+
+    turns = compact_in_turns(edge, 9, fill_again)
     assert sorted(turns[:3]) == ["busy", "second", "third"]
     assert sorted(turns[3:5]) == ["busy", "third"]
     assert turns[5:] == ["busy"] * 4
 
 
 def test_each_waits_for_at_most_one_compaction_of_every_other(edge: Edge) -> None:
-    """Also where all of them are dirty again at once, some more than others."""
+    """Test the same if all of them are dirty again at once, some more than others."""
     partitions = topics(edge, "a", "b", "c", "d")
     for partition in partitions:
         fill(edge, partition)
-    turns: list[str] = []
-    edge.maintenance.compact()
-    for _ in range(12):
-        (work,) = wanted(edge)
-        turns.append(work.plan.folder.split("/")[-2])
-        cleaned = compaction.clean(edge.disk, work.plan)
+
+    def fill_again(_: int) -> None:
         for number, partition in enumerate(partitions):
             fill(edge, partition, 10 + 10 * number)
-        work.done(cleaned)
+
+    turns = compact_in_turns(edge, 12, fill_again)
     rounds = [sorted(turns[first : first + 4]) for first in range(0, 12, 4)]
     assert rounds == [["a", "b", "c", "d"]] * 3
 
@@ -112,7 +121,7 @@ def test_the_dirtiest_comes_first(edge: Edge) -> None:
     nearly_clean, dirty = topics(edge, "nearly-clean", "dirty")
     fill(edge, nearly_clean)
     edge.do(edge.maintenance.compact)
-    # What compaction leaves is small: what counts is the share.
+    # Compacted logs are small: only the dirty share counts.
     fill(edge, nearly_clean, 20)
     fill(edge, dirty, 20)
     assert ranked(edge) == ["dirty", "nearly-clean"]
@@ -150,7 +159,7 @@ def test_one_event_looks_at_a_bounded_number_of_partitions(
     edge.maintenance.compact()
     found = wanted(edge)
     while not found and len(looks) < 20:
-        edge.maintenance.compact()  # a tick in the middle of it changes nothing
+        edge.maintenance.compact()  # a tick in between changes nothing
         assert looks[-1] > 0
         looks.append(0)
         edge.node.timers.now_ms += 1
@@ -175,15 +184,15 @@ def test_a_log_that_cannot_be_looked_at_keeps_no_other_from_its_turn(
 
     monkeypatch.setattr(compaction, "read_checkpoint", fail)
     edge.do(edge.maintenance.compact)
-    assert edge.said("cannot decide whether to compact a log")
-    (notice,) = edge.said("compacted a log")
+    assert edge.notices_of("cannot decide whether to compact a log")
+    (notice,) = edge.notices_of("compacted a log")
     assert notice.facts["partition"] == "good-0"
 
 
 def test_the_checkpoint_of_a_log_is_not_read_at_every_turn(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With thousands of logs that would be thousands of files at every turn."""
+    """With thousands of logs the check would open thousands of files each time."""
     (partition,) = topics(edge, "orders", min_cleanable_dirty_ratio="1")
     fill(edge, partition)
     edge.do(edge.maintenance.compact)
@@ -199,7 +208,7 @@ def test_the_checkpoint_of_a_log_is_not_read_at_every_turn(
     for _ in range(5):
         edge.do(edge.maintenance.compact)
     assert count == 0
-    assert len(edge.said("compacted a log")) == 1
+    assert len(edge.notices_of("compacted a log")) == 1
 
 
 def test_without_room_no_compaction_begins_and_the_log_says_why(
@@ -210,16 +219,16 @@ def test_without_room_no_compaction_begins_and_the_log_says_why(
     disk.room = ROOM_TO_SPARE_BYTES
     for _ in range(5):
         edge.do(edge.maintenance.compact)
-    (notice,) = edge.said("no room to compact a log")
+    (notice,) = edge.notices_of("no room to compact a log")
     assert notice.facts["partition"] == "orders-0"
     assert notice.facts["free_bytes"] < notice.facts["needed_bytes"]
     assert not disk.exists(f"{partition.log.folder}/{CLEANING_FOLDER}")
     disk.room = None
     edge.do(edge.maintenance.compact)
-    assert not edge.said("compacted a log")
+    assert not edge.notices_of("compacted a log")
     edge.node.timers.now_ms += CLEAN_AGAIN_AFTER_MS
     edge.do(edge.maintenance.compact)
-    assert edge.said("compacted a log")
+    assert edge.notices_of("compacted a log")
 
 
 def test_the_room_that_is_left_goes_to_a_log_that_needs_less(edge: Edge, disk: MemoryDisk) -> None:
@@ -227,16 +236,16 @@ def test_the_room_that_is_left_goes_to_a_log_that_needs_less(edge: Edge, disk: M
     fill(edge, large, 200)
     fill(edge, small, 12)
     first = large.log.segments[0]
-    first.size += 10_000  # so that it asks for more room than there is
+    first.size += 10_000  # so that it needs more space than there is
     disk.room = ROOM_TO_SPARE_BYTES + 5_000
     edge.do(edge.maintenance.compact)
-    assert edge.said("no room to compact a log")
-    (notice,) = edge.said("compacted a log")
+    assert edge.notices_of("no room to compact a log")
+    (notice,) = edge.notices_of("compacted a log")
     assert notice.facts["partition"] == "small-0"
 
 
 def test_the_output_that_a_log_cannot_use_is_removed(edge: Edge, disk: MemoryDisk) -> None:
-    """Retention dropped segments, or the leader had some truncated, while it was cleaned."""
+    """Retention dropped segments, or the leader truncated some, while the log was cleaned."""
     (partition,) = topics(edge, "orders")
     fill(edge, partition)
     edge.maintenance.compact()
@@ -247,7 +256,7 @@ def test_the_output_that_a_log_cannot_use_is_removed(edge: Edge, disk: MemoryDis
     work.done(cleaned)
     edge.settle()
     assert not disk.exists(f"{partition.log.folder}/{CLEANING_FOLDER}")
-    assert not edge.said("compacted a log")
+    assert not edge.notices_of("compacted a log")
 
 
 def test_a_record_is_compacted_when_its_deadline_has_come_though_its_segment_is_active(
@@ -270,7 +279,7 @@ def test_a_record_is_compacted_when_its_deadline_has_come_though_its_segment_is_
     edge.node.timers.now_ms += 10_000
     edge.do(edge.maintenance.flush)
     edge.do(edge.maintenance.compact)
-    (notice,) = edge.said("compacted a log")
+    (notice,) = edge.notices_of("compacted a log")
     assert (notice.facts["records_before"], notice.facts["records_after"]) == (3, 1)
     assert edge.now_ms == START_MS + 5_001
 
@@ -281,11 +290,11 @@ def test_a_deadline_holds_for_the_oldest_record_and_not_for_the_newest(edge: Edg
     )
     fill(edge, partition, 12)
     edge.do(edge.maintenance.compact)
-    before = len(edge.said("compacted a log"))
+    before = len(edge.notices_of("compacted a log"))
     for _ in range(2):
         fill(edge, partition, 3)
         edge.now_ms += 3_000
     partition.log.roll()
     partition.log.flush()
     edge.do(edge.maintenance.compact)
-    assert len(edge.said("compacted a log")) == before + 1
+    assert len(edge.notices_of("compacted a log")) == before + 1

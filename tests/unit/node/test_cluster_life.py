@@ -1,6 +1,6 @@
-"""Nodes that form a cluster: registering, being missed, leaving, and what they ask the controller.
+"""Tests nodes of a cluster: registration, fencing, shutdown, and requests to the controller.
 
-Whole nodes on simulated hosts, on a network that loses nothing.
+Whole nodes run on simulated hosts, on a network without losses.
 """
 
 import gc
@@ -20,50 +20,37 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from barnabas.sim.host import Host
-from barnabas.sim.simulated_cluster import BROKER_SESSION_MS, Cluster
-from barnabas.sim.world import World
-
-PATIENCE_MS = 60_000
+from barnabas.sim.simulated_cluster import BROKER_SESSION_MS
+from tests.support.simulated_brokers import SimulatedBrokers
 
 
-class Three:
-    """Three brokers, and somebody who waits until something is so."""
+class Three(SimulatedBrokers):
+    """Three brokers, and helpers that wait for a condition."""
 
     def __init__(self, count: int = 3) -> None:
-        self.world = World(1)
-        self.cluster = Cluster.of(self.world, count)
-        for host in self.cluster.hosts:
-            host.start()
-        self.until(self.is_formed, "all brokers are let in")
+        super().__init__(count)
+        self.start_hosts()
+        self.until(self.is_formed, "all brokers are unfenced")
 
     def is_formed(self) -> bool:
         nodes = self.cluster.nodes
-        everybody = len(self.cluster.hosts)
-        return len(nodes) == everybody and all(len(n.brokers) == everybody for n in nodes)
+        count = len(self.cluster.hosts)
+        return len(nodes) == count and all(len(node.brokers) == count for node in nodes)
 
     def until(self, done: Callable[[], bool], what: str) -> int:
-        """Wait, and return how long it took."""
-        began_ms = self.world.now_ms
-        self.world.run_until(done, began_ms + PATIENCE_MS, what)
-        return self.world.now_ms - began_ms
-
-    @property
-    def controller(self) -> Host:
-        found = self.cluster.controller
-        assert found is not None
-        return found
+        return self.run_until(done, what)
 
     @property
     def other(self) -> Host:
-        """Some broker that does not control."""
+        """Return a broker that is not the controller."""
         return next(host for host in self.cluster.hosts if host is not self.controller)
 
     def do(self, host: Host, action: Callable[[Node], Pending[None]]) -> Pending[None]:
-        """Have something happen on a broker."""
+        """Run an event on a broker."""
         found: list[Pending[None]] = []
         assert host.node is not None
         node = host.node
-        host.act(host.life, lambda: found.append(action(node)))
+        host.run_event(host.life, lambda: found.append(action(node)))
         return found[0]
 
     def make(self, name: str, partitions: int, *, on: Host | None = None) -> None:
@@ -91,7 +78,7 @@ def node_of(host: Host) -> Node:
     return host.node
 
 
-def test_brokers_find_each_other_and_agree_who_controls(three: Three) -> None:
+def test_brokers_find_each_other_and_agree_on_the_controller(three: Three) -> None:
     images = [node.image for node in three.cluster.nodes]
     assert images[0].cluster_id
     assert {image.cluster_id for image in images} == {images[0].cluster_id}
@@ -116,7 +103,7 @@ def test_a_new_topic_says_how_many_must_be_in_sync(three: Three) -> None:
     assert config["min.insync.replicas"] == "2"
 
 
-def test_who_is_killed_is_missed_long_before_its_session_ends(three: Three) -> None:
+def test_a_killed_broker_is_fenced_long_before_its_session_ends(three: Three) -> None:
     three.make("moved", 3)
     victim = three.other
     number = node_of(victim).node_id
@@ -127,7 +114,9 @@ def test_who_is_killed_is_missed_long_before_its_session_ends(three: Three) -> N
     assert took_ms < BROKER_SESSION_MS
 
 
-def test_who_is_silent_but_there_is_missed_when_its_session_ends(three: Three) -> None:
+def test_a_connected_broker_without_heartbeats_is_fenced_when_its_session_ends(
+    three: Three,
+) -> None:
     three.make("moved", 3)
     victim, witness = three.other, three.controller
     number = node_of(victim).node_id
@@ -136,18 +125,18 @@ def test_who_is_silent_but_there_is_missed_when_its_session_ends(three: Three) -
     assert took_ms >= BROKER_SESSION_MS // 2
 
 
-def test_who_comes_back_is_let_in_and_leads_again_where_it_is_preferred(three: Three) -> None:
+def test_a_returning_broker_is_unfenced_and_leads_where_it_is_preferred(three: Three) -> None:
     three.make("back", 3)
     victim = three.other
     number = node_of(victim).node_id
     victim.kill(power_cut=True)
     three.until(lambda: number not in three.leaders("back", three.controller), "others lead")
     victim.start()
-    three.until(three.is_formed, "it is let in")
+    three.until(three.is_formed, "it is unfenced")
     topic = node_of(three.controller).image.topics["back"]
     three.until(lambda: all(len(p.isr) == 3 for p in topic.partitions), "it is in sync")
     controller = three.controller
-    controller.act(controller.life, node_of(controller).controlling.prefer_leaders)
+    controller.run_event(controller.life, node_of(controller).controlling.prefer_leaders)
     three.until(lambda: number in three.leaders("back", controller), "it leads again")
     assert [p.leader for p in topic.partitions] == [p.replicas[0] for p in topic.partitions]
 
@@ -168,7 +157,7 @@ def test_another_controls_when_the_controller_is_killed_and_decides_as_it_would_
     assert set(node_of(three.controller).image.topics) == {"before", "after"}
 
 
-def test_who_leaves_leads_nothing_by_then(three: Three) -> None:
+def test_a_stopping_broker_leads_nothing_by_then(three: Three) -> None:
     three.make("calm", 3)
     leaver = three.other
     number = node_of(leaver).node_id
@@ -179,7 +168,7 @@ def test_who_leaves_leads_nothing_by_then(three: Three) -> None:
 
 
 def test_a_process_does_not_live_through_the_past_again(three: Three) -> None:
-    """A topic that was made again has the name and folder of the old one: its records stay."""
+    """A recreated topic has the name and folder of the old one: its records must stay."""
     three.make("again", 1)
     old = node_of(three.controller).image.topics["again"].topic_id
     gone = TopicDeleted(topic_id=old.hex())
@@ -198,12 +187,15 @@ def test_a_process_does_not_live_through_the_past_again(three: Three) -> None:
     assert host.disk.list("data/strangers") == []
 
 
-def test_producer_ids_are_given_out_once_whoever_is_asked(three: Three) -> None:
+def test_every_broker_assigns_unique_producer_ids(three: Three) -> None:
     given: list[int] = []
     for _ in range(3):
         for host in three.cluster.hosts:
             node = node_of(host)
-            host.act(host.life, lambda node=node: node.next_producer_id(0).when_done(given.append))  # type: ignore[misc]
+            host.run_event(
+                host.life,
+                lambda node=node: node.next_producer_id(0).when_done(given.append),  # type: ignore[misc]
+            )
     three.until(lambda: len(given) == 9, "ids are given")
     assert len(set(given)) == 9
 
@@ -231,7 +223,7 @@ MARKER = "data/.clean-shutdown"
 
 
 def found_alone(three: Three, host: Host) -> None:
-    """Start a broker that nobody lets in, and stop it again."""
+    """Start a broker that the controller does not unfence, and stop it again."""
     for other in three.cluster.hosts:
         if other.node is not None:
             other.kill(power_cut=False)
@@ -242,7 +234,7 @@ def found_alone(three: Three, host: Host) -> None:
     host.kill(power_cut=False)
 
 
-def test_a_process_that_was_never_let_in_leaves_word_of_a_clean_stop_as_it_was(
+def test_a_process_that_was_never_unfenced_keeps_the_clean_stop_marker(
     three: Three,
 ) -> None:
     three.make("kept", 3)
@@ -256,7 +248,7 @@ def test_a_process_that_was_never_let_in_leaves_word_of_a_clean_stop_as_it_was(
     assert host.disk.read_bytes(MARKER) == left
 
 
-def test_a_process_that_was_never_let_in_calls_no_crash_clean(three: Three) -> None:
+def test_a_process_that_was_never_unfenced_does_not_report_a_crash_as_clean(three: Three) -> None:
     three.make("torn", 3)
     host = three.other
     host.kill(power_cut=True)
@@ -264,7 +256,7 @@ def test_a_process_that_was_never_let_in_calls_no_crash_clean(three: Three) -> N
     assert not host.disk.exists(MARKER)
 
 
-def test_who_waits_for_a_copy_that_moves_away_is_sent_to_its_leader() -> None:
+def test_requests_that_wait_for_a_moved_replica_are_sent_to_its_leader() -> None:
     four = Three(4)
     four.make("moving", 1)
     place = TopicPartition("moving", 0)
@@ -278,15 +270,15 @@ def test_who_waits_for_a_copy_that_moves_away_is_sent_to_its_leader() -> None:
         topics=[ReassignableTopic(name="moving", partitions=[move])]
     )
     controller = four.controller
-    controller.act(controller.life, lambda: node_of(controller).controlling.reassign(request))
+    controller.run_event(controller.life, lambda: node_of(controller).controlling.reassign(request))
     four.until(lambda: place not in node_of(host).partitions, "it moved")
     assert told == [False]
 
 
-def test_nobody_holds_on_to_a_partition_that_is_gone(three: Three) -> None:
-    """It holds files open, and with them their room on the disk."""
+def test_no_object_refers_to_a_deleted_partition(three: Three) -> None:
+    """The old log keeps files open, so their space on the disk is not free."""
     three.make("gone", 3)
-    gc.disable()  # or who keeps them in a circle is found out by chance alone
+    gc.disable()  # otherwise a reference cycle would keep them until a collection
     try:
         kept = [
             weakref.ref(partition)
@@ -297,18 +289,18 @@ def test_nobody_holds_on_to_a_partition_that_is_gone(three: Three) -> None:
         topic_id = node_of(three.controller).image.topics["gone"].topic_id
         deleted = TopicDeleted(topic_id=topic_id.hex())
         three.do(three.controller, lambda node: node.commit([deleted], 0))
-        three.until(lambda: not any(ref() for ref in kept), "all of them are let go of")
+        three.until(lambda: not any(ref() for ref in kept), "all of them are released")
     finally:
         gc.enable()
 
 
-def test_a_broker_is_let_in_over_a_link_slower_than_its_heartbeats(three: Three) -> None:
-    """Who hangs up before an answer can have come, and asks anew, never hears one."""
+def test_a_broker_is_unfenced_over_a_link_slower_than_its_heartbeats(three: Three) -> None:
+    """A client that closes its connection too early and retries never gets a response."""
     host, controller = three.other, three.controller
     host.kill(power_cut=False)
     interval_ms = host.settings.cluster.broker_heartbeat_interval_ms
     for way in ((host.name, controller.name), (controller.name, host.name)):
-        three.cluster.wires.slow(*way, interval_ms // 2 + 50)
+        three.cluster.link_faults.slow(*way, interval_ms // 2 + 50)
     host.start()
-    three.until(lambda: host.node is not None and host.node.membership.is_active, "it is let in")
+    three.until(lambda: host.node is not None and host.node.membership.is_active, "it is unfenced")
     assert three.controller is controller

@@ -1,4 +1,4 @@
-"""A third kind of coordinator needs one row: a counter that is registered here, and driven."""
+"""Tests that a third kind of coordinator needs one row: a counter that is registered here."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ NAME = "visits"
 
 
 class Counters:
-    """Counts, by name, and remembers which topics were deleted."""
+    """Counts by name, and remembers which topics were deleted."""
 
     def __init__(self) -> None:
         self.counts: dict[bytes, int] = {}
@@ -149,7 +149,7 @@ def test_a_coordinator_moves_with_the_leadership_of_its_partition(tmp_path: Path
     brokers[1].settle()
     assert answers == [1]
 
-    brokers.stall(TOPIC, number)
+    brokers.stop_commits(TOPIC, number)
     lost = answers_of(registered[1].count())
     brokers[1].settle()
     assert lost == []

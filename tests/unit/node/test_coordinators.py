@@ -1,4 +1,4 @@
-"""The topics of coordinators: who makes them, how they are copied, and what goes wrong."""
+"""Tests the topics of coordinators: their creation, their replication, and errors."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ VOTERS = ["1@127.0.0.1:7001", "2@127.0.0.1:7002", "3@127.0.0.1:7003"]
 
 
 class Controller:
-    """Stands in for whoever makes topics."""
+    """Replaces the creation of topics."""
 
     def __init__(self, talk: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[tuple[str, int, str | None]] = []
@@ -65,7 +65,7 @@ def code(exchange: Exchange) -> int:
 @pytest.mark.parametrize(
     ("brokers", "copies", "min_isr"), [(1, 1, None), (2, 2, None), (3, 3, "2"), (5, 3, "2")]
 )
-def test_as_many_copies_as_there_are_brokers(
+def test_as_many_replicas_as_brokers(
     talk: Dialogue,
     controller: Controller,
     monkeypatch: pytest.MonkeyPatch,
@@ -78,12 +78,14 @@ def test_as_many_copies_as_there_are_brokers(
     assert controller.made == [("__consumer_offsets", copies, min_isr)]
 
 
-def test_those_who_ask_meanwhile_wait_for_the_same(talk: Dialogue, controller: Controller) -> None:
+def test_requests_meanwhile_wait_for_the_same_response(
+    talk: Dialogue, controller: Controller
+) -> None:
     exchanges = [send(talk), send(talk)]
     assert [exchange.waiting for exchange in exchanges] == [True, True]
     assert len(controller.made) == 1
     controller.answer.complete(None)
-    # It was made, and this broker has not heard of it yet.
+    # The topic was created, but this broker does not know it yet.
     assert [code(e) for e in exchanges] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
 
 
@@ -151,7 +153,7 @@ def test_offsets_of_topics_that_are_deleted_elsewhere_go_as_well(talk: Dialogue)
     talk.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
     talk.ask(commit_request("g", {("a", 0): 1}), 9)
     assert committed(talk, "g") == {("a", 0): Position(1)}
-    # Without a copy here there is none to be dropped: the record alone says it.
+    # Without a replica here, there is none to drop: the record alone shows the deletion.
     deleted = TopicDeleted(topic_id=topic_id.hex())
     talk.node.image.replay(deleted)
     talk.node.coordinators.metadata_changed([deleted])

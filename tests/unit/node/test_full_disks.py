@@ -1,4 +1,4 @@
-"""A broker of a cluster whose disk is full, or came back empty: whole nodes on simulated hosts."""
+"""Tests a broker whose disk is full, or came back empty: whole nodes on simulated hosts."""
 
 from collections.abc import Callable
 
@@ -7,30 +7,24 @@ import pytest
 from barnabas.handlers.leadership import leader_instead
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.node.node import Node
 from barnabas.sim.host import Host
 from barnabas.sim.memory_disk import MemoryDisk
-from barnabas.sim.simulated_cluster import BROKER_SESSION_MS, Cluster
-from barnabas.sim.world import World
+from barnabas.sim.simulated_cluster import BROKER_SESSION_MS
+from tests.support.simulated_brokers import SimulatedBrokers, node_of
 from tests.support.talk.batches import make_batch
 
-PATIENCE_MS = 60_000
 PLACE = TopicPartition("orders", 0)
 
 
-class Full:
-    """Three brokers with one topic, and clients that send to what they take for the leader."""
+class Full(SimulatedBrokers):
+    """Three brokers with one topic, and clients that send to the leader that they know."""
 
     def __init__(self) -> None:
-        self.world = World(1, keep_trace=True)
-        self.cluster = Cluster.of(self.world, 3)
-        for host in self.cluster.hosts:
-            host.start()
+        super().__init__(keep_trace=True)
+        self.start_hosts()
         self.until(lambda: all(len(node.brokers) == 3 for node in self.cluster.nodes))
-        controller = self.cluster.controller
-        assert controller is not None
-        self.controller = controller
-        controller.act(
+        self.first_controller = controller = self.controller
+        controller.run_event(
             controller.life,
             lambda: node_of(controller).create_topic("orders", 3, {}, 0),
         )
@@ -38,17 +32,15 @@ class Full:
         self.until(lambda: self.leader_of(0) is not None)
 
     def until(self, done: Callable[[], bool]) -> int:
-        began_ms = self.world.now_ms
-        self.world.run_until(
-            lambda: len(self.cluster.nodes) == 3 and done(), began_ms + PATIENCE_MS, "it"
+        return self.run_until(
+            lambda: len(self.cluster.nodes) == 3 and done(), "all are up and the condition holds"
         )
-        return self.world.now_ms - began_ms
 
     def leader_of(self, number: int) -> Host | None:
         return self.cluster.leader_of(TopicPartition("orders", number))
 
     def send_to(self, host: Host, number: int) -> ErrorCode:
-        """Append once, where this host leads."""
+        """Append once if this host is the leader."""
         codes: list[ErrorCode] = []
 
         def append() -> None:
@@ -61,19 +53,14 @@ class Full:
             else:
                 codes.append(ErrorCode.NONE)
 
-        host.act(host.life, append)
+        host.run_event(host.life, append)
         return codes[0]
-
-
-def node_of(host: Host) -> Node:
-    assert host.node is not None
-    return host.node
 
 
 @pytest.mark.parametrize("controls", [False, True], ids=["another", "the controller"])
 def test_another_broker_takes_the_writes(controls: bool) -> None:
     world = Full()
-    number = next(n for n in range(3) if (world.leader_of(n) is world.controller) == controls)
+    number = next(n for n in range(3) if (world.leader_of(n) is world.first_controller) == controls)
     full = world.leader_of(number)
     assert full is not None
     full.disk.room = 0
@@ -92,9 +79,9 @@ def test_another_broker_takes_the_writes(controls: bool) -> None:
     world.until(lambda: len(safe.isr) == 3)
 
 
-def test_a_broker_that_resigned_says_who_leads_though_its_metadata_stays_behind() -> None:
+def test_a_broker_that_resigned_names_the_leader_with_outdated_metadata() -> None:
     world = Full()
-    number = next(n for n in range(3) if world.leader_of(n) is not world.controller)
+    number = next(n for n in range(3) if world.leader_of(n) is not world.first_controller)
     full = world.leader_of(number)
     assert full is not None
     node = node_of(full)
@@ -123,11 +110,11 @@ def test_a_broker_that_resigned_says_who_leads_though_its_metadata_stays_behind(
 
 def test_a_voter_that_comes_back_with_an_empty_disk_says_that_it_does_not_vote() -> None:
     world = Full()
-    lost = next(host for host in world.cluster.hosts if host is not world.controller)
+    lost = next(host for host in world.cluster.hosts if host is not world.first_controller)
     lost.kill(power_cut=True)
     lost.disk = MemoryDisk()
     lost.start()
-    world.until(lambda: lost.serves)
+    world.until(lambda: lost.accepts_clients)
     said = [line for line in world.world.trace if "this broker does not vote" in line]
     number = node_of(lost).node_id
     assert len(said) == 1

@@ -1,6 +1,6 @@
-"""Topics that are made while a broker is down, on whole nodes on simulated hosts.
+"""Tests topics that are created while a broker is down: whole nodes on simulated hosts.
 
-The cluster is raised to the feature level at which topics remember their replication factor.
+The cluster is upgraded to the feature level at which topics record their replication factor.
 """
 
 from collections.abc import Callable
@@ -29,22 +29,18 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
 )
 from barnabas.sim.host import Host
-from barnabas.sim.simulated_cluster import Cluster
-from barnabas.sim.world import World
+from tests.support.simulated_brokers import SimulatedBrokers, node_of
 
-PATIENCE_MS = 60_000
 CONTEXT = RequestContext(version=7, client_id="test", caller=unauthenticated("here"), now_ms=0)
 
 
-class Outage:
-    """Three brokers, of which one that does not control is down."""
+class Outage(SimulatedBrokers):
+    """Three brokers, one of which is down and is not the controller."""
 
     def __init__(self, level: int) -> None:
-        self.world = World(1)
-        self.cluster = Cluster.of(self.world, 3)
-        for host in self.cluster.hosts:
-            host.start()
-        self.until(lambda: self._up() == [3, 3, 3], "all brokers are let in")
+        super().__init__()
+        self.start_hosts()
+        self.until(lambda: self._up() == [3, 3, 3], "all brokers are unfenced")
         self._raise_to(level)
         self.victim, self.other = (h for h in self.cluster.hosts if h is not self.controller)
         self.victim.kill(power_cut=True)
@@ -60,17 +56,11 @@ class Outage:
     def _up(self) -> list[int]:
         return [len(node.brokers) for node in self.cluster.nodes]
 
-    @property
-    def controller(self) -> Host:
-        found = self.cluster.controller
-        assert found is not None
-        return found
-
     def until(self, done: Callable[[], bool], what: str) -> None:
-        self.world.run_until(done, self.world.now_ms + PATIENCE_MS, what)
+        self.run_until(done, what)
 
     def do(self, host: Host, action: Callable[[Node], object]) -> None:
-        host.act(host.life, lambda: action(node_of(host)))
+        host.run_event(host.life, lambda: action(node_of(host)))
 
     def topic(self, name: str) -> TopicImage:
         return node_of(self.controller).image.topics[name]
@@ -91,11 +81,6 @@ class Outage:
             "the topic has grown",
         )
         self.until(lambda: self.topic(name).replication_factor == 0, "nothing is left to be done")
-
-
-def node_of(host: Host) -> Node:
-    assert host.node is not None
-    return host.node
 
 
 @pytest.fixture
@@ -119,11 +104,13 @@ def test_the_offsets_topic_grows_when_the_broker_is_back(outage: Outage, asked: 
     made = outage.make(host, GROUPS_TOPIC, lambda node: node.coordinators.groups.ensure(0))
     assert {len(each.replicas) for each in made.partitions} == {2}
     assert made.replication_factor == 3
-    assert made.config["min.insync.replicas"] == "2", "of three, as it will be"
+    assert made.config["min.insync.replicas"] == "2", (
+        "the leader of three replicas, as there will be"
+    )
     outage.bring_back(GROUPS_TOPIC)
 
 
-def test_another_controller_goes_on_with_it(outage: Outage) -> None:
+def test_another_controller_continues_with_it(outage: Outage) -> None:
     outage.make(outage.controller, "orders", lambda node: node.auto_create("orders", 0))
     old = outage.controller
     outage.victim.start()
@@ -144,7 +131,7 @@ def test_at_the_first_level_nothing_is_written_that_the_old_release_cannot_read(
 
 
 def create(node: Node, topic: CreatableTopic) -> ErrorCode:
-    """Return the error of a refusal, or none where the topic is on its way."""
+    """Return the error, or None if the topic is being created."""
     answers: list[CreateTopicsResponse] = []
     request = CreateTopicsRequest(topics=[topic])
     create_topics.handle(node, request, CONTEXT).when_done(answers.append)

@@ -1,4 +1,4 @@
-"""The logs of a node in a cluster: many are opened little by little."""
+"""Tests the logs of a node in a cluster: many logs are opened in steps."""
 
 from collections import Counter
 from itertools import pairwise
@@ -32,7 +32,7 @@ def formed() -> tuple[World, Cluster]:
     world.run_until(
         lambda: len(cluster.nodes) == 3 and all(len(node.brokers) == 3 for node in cluster.nodes),
         PATIENCE_MS,
-        "all brokers are let in",
+        "all brokers are unfenced",
     )
     return world, cluster
 
@@ -47,7 +47,7 @@ def make_topics(world: World, cluster: Cluster) -> None:
 
     node = host.node
     assert node is not None
-    host.act(host.life, lambda: make(node))
+    host.run_event(host.life, lambda: make(node))
     world.run_until(
         lambda: all(map(holds_everything, cluster.hosts)), world.now_ms + PATIENCE_MS, "made"
     )
@@ -79,7 +79,7 @@ def test_a_topic_that_waits_for_its_turn_is_left_alone(monkeypatch: pytest.Monke
     world.run_until(is_back, world.now_ms + PATIENCE_MS, "everything is open")
     steps = [after - before for before, after in pairwise(opened)]
     assert max(steps) <= local_topics.OPENED_IN_A_CLUSTER
-    # Once when it is put in the queue, and once or twice when it is its turn.
+    # Once when it is queued, and once or twice when it is its turn.
     assert looks.total() <= 3 * TOPICS
 
 
@@ -112,7 +112,7 @@ def test_of_many_topics_some_folders_are_renamed_an_event() -> None:
     assert edge.disk.list("data/deleted") == []
 
 
-def test_a_topic_that_is_made_again_at_once_has_a_folder_of_its_own() -> None:
+def test_a_topic_that_is_recreated_at_once_has_a_folder_of_its_own() -> None:
     edge, topics = with_many()
     for name in ("orders-0", topics[-1].name):
         partition = edge.node.partitions[TopicPartition(name, 0)]
@@ -136,4 +136,4 @@ def test_a_node_that_stops_leaves_no_folder_of_a_deleted_topic() -> None:
     assert folders(edge) == []
     again = Edge(edge.disk).start()
     assert again.disk.list("data/deleted") == []
-    assert not again.said("a folder belongs to no topic")
+    assert not again.notices_of("a folder belongs to no topic")

@@ -1,4 +1,4 @@
-"""Chores: what they do, and that one that fails keeps no other from its turn."""
+"""Tests chores: what they do, and that one that fails does not stop the others."""
 
 from itertools import pairwise
 
@@ -57,7 +57,7 @@ def test_retention_drops_what_is_too_old_and_its_files(edge: Edge) -> None:
     assert (partition.log.start_offset, partition.log.end_offset) == (40, 40)
     names = disk_of(edge).list(partition.log.folder)
     assert [name for name in names if name.endswith(".log")] == [f"{40:020d}.log"]
-    assert edge.said("dropped old segments")
+    assert edge.notices_of("dropped old segments")
 
 
 def test_retention_frees_a_full_disk(edge: Edge) -> None:
@@ -73,7 +73,7 @@ def test_retention_frees_a_full_disk(edge: Edge) -> None:
     assert partition.log.end_offset == before + 3
 
 
-def test_a_segment_that_cannot_be_rolled_keeps_nobody_else_waiting(edge: Edge) -> None:
+def test_a_segment_that_cannot_be_rolled_does_not_delay_others(edge: Edge) -> None:
     for number, name in enumerate(("first", "second"), 1):
         edge.create(name, {**SMALL, "segment.ms": "500", "retention.bytes": "0"}, number)
         fill(edge, name)
@@ -87,12 +87,12 @@ def test_a_segment_that_cannot_be_rolled_keeps_nobody_else_waiting(edge: Edge) -
     edge.now_ms += 501
     edge.do(edge.maintenance.retain)
     edge.pass_time(1)
-    assert edge.said("cannot begin a new segment")
+    assert edge.notices_of("cannot begin a new segment")
     second = edge.node.partitions[TopicPartition("second", 0)].log
     assert second.start_offset == second.end_offset == 40
 
 
-def test_a_failing_chore_has_its_next_turn_all_the_same(edge: Edge) -> None:
+def test_a_failing_chore_gets_its_next_turn(edge: Edge) -> None:
     edge.maintenance.start()
     turns = []
 
@@ -213,7 +213,7 @@ def test_compacted_topics_are_compacted(edge: Edge) -> None:
     partition = fill(edge, "orders")
     before = len(read_all(partition.log))
     edge.do(edge.maintenance.compact)
-    assert edge.said("compacted a log")
+    assert edge.notices_of("compacted a log")
     assert len(read_all(partition.log)) < before
     assert partition.log.end_offset == 40
 
@@ -226,12 +226,12 @@ def test_a_damaged_log_does_not_keep_the_others_from_compaction(edge: Edge) -> N
     disk_of(edge).flip(first.segments[0].paths[0], 80 * 8)
     edge.do(edge.maintenance.compact)
     edge.do(edge.maintenance.compact)
-    (notice,) = edge.said("compacted a log")
+    (notice,) = edge.notices_of("compacted a log")
     assert notice.facts["partition"] == "second-0"
     disk_of(edge).flip(first.segments[0].paths[0], 80 * 8)
     edge.node.timers.now_ms += CLEAN_AGAIN_AFTER_MS
     edge.do(edge.maintenance.compact)
-    assert len(edge.said("compacted a log")) == 2
+    assert len(edge.notices_of("compacted a log")) == 2
 
 
 def test_a_swap_that_the_disk_refuses_is_tried_later(edge: Edge) -> None:
@@ -245,7 +245,7 @@ def test_a_swap_that_the_disk_refuses_is_tried_later(edge: Edge) -> None:
 
     disk_of(edge).before = before
     edge.do(edge.maintenance.compact)
-    assert edge.said("cannot swap in a compacted log")
+    assert edge.notices_of("cannot swap in a compacted log")
     assert [bytes(batch) for _, batch in read_all(partition.log)] == contents
     disk_of(edge).before = None
     edge.pass_time(CLEAN_AGAIN_AFTER_MS)
@@ -266,7 +266,7 @@ def test_a_topic_deleted_during_its_compaction_stays_deleted(edge: Edge) -> None
     edge.node.outbox += effects
     edge.settle()
     assert disk_of(edge).list("data/topics") == []
-    assert not edge.said("compacted a log")
+    assert not edge.notices_of("compacted a log")
     assert edge.maintenance._cleaning is None
 
 
@@ -305,7 +305,7 @@ def test_a_log_of_many_segments_drops_a_few_an_event(edge: Edge) -> None:
     assert partition.log.start_offset == 200
 
 
-def test_a_topic_that_is_made_again_while_its_records_are_deleted_keeps_its_own(
+def test_a_topic_that_is_recreated_while_its_records_are_deleted_keeps_its_own(
     edge: Edge,
 ) -> None:
     first = edge.create("orders")

@@ -1,4 +1,4 @@
-"""Transactions in a partition: what is stable, who is told, and where their markers are written."""
+"""Tests transactions in a partition: the last stable offset, and where markers are written."""
 
 from collections.abc import Callable
 
@@ -54,7 +54,7 @@ def refusal(act: Callable[[], object]) -> ErrorCode:
 
 
 def readable(partition: Partition) -> int:
-    """Return up to where committed records are read."""
+    """Return the offset up to which a read_committed consumer reads."""
     piece = partition.read(0, 1 << 20, committed_only=True, at_least_one=True)
     found = batches_in(piece)
     return found[-1][0].last_offset + 1 if found else 0
@@ -89,7 +89,7 @@ def test_a_marker_that_a_power_cut_could_take_back_makes_nothing_stable() -> Non
     assert (partition.last_stable_offset, written) == (2, [None])
 
 
-def test_who_waits_for_committed_records_is_told_when_there_are_some() -> None:
+def test_a_wait_for_committed_records_ends_when_there_are_some() -> None:
     edge, partition = topic()
     seen: list[int] = []
 
@@ -213,7 +213,7 @@ def test_coordinators_batches_are_part_of_transactions_unless_they_come_late() -
     assert partition.log.end_offset == 3
 
 
-def test_a_groups_coordinator_hears_of_markers_after_what_they_end() -> None:
+def test_a_groups_coordinator_gets_markers_after_the_records_they_end() -> None:
     edge, partition = topic({"flush": "interval"}, GROUPS_TOPIC)
     heard: list[tuple[ProducerIdAndEpoch, bool, int]] = []
     shard = edge.node.coordinators.groups.shard_on(0)
@@ -286,13 +286,13 @@ def test_chores_leave_open_transactions_alone() -> None:
     edge.do(edge.maintenance.retain)
     assert partition.log.producers.open_transaction(7) == 0
     edge.do(edge.maintenance.compact)
-    assert edge.said("compacted a log") == []
+    assert edge.notices_of("compacted a log") == []
     end(edge, 7, commit=False)
     edge.settle()
     partition.log.roll()
     partition.leader.append(make_batch(timestamp=edge.now_ms), edge.now_ms)
     edge.settle()
     edge.do(edge.maintenance.compact)
-    (said,) = edge.said("compacted a log")
+    (said,) = edge.notices_of("compacted a log")
     assert said.facts["records_after"] == 1  # the marker
     assert partition.last_stable_offset == 5

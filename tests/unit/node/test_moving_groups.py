@@ -1,4 +1,4 @@
-"""Coordinators of groups that move to another broker: who is told what, and what goes on there."""
+"""Tests coordinators of groups that move to another broker: errors, and what continues there."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +18,12 @@ from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from tests.support.talk.dialogue import Exchange
+from tests.support.talk.group_requests import heartbeat_of, join_group, sync_group
 from tests.support.talk.offset_requests import (
     Position,
     commit_request,
@@ -57,47 +57,24 @@ def find(talk: Talk, version: int = 6) -> tuple[int, int, str, int]:
     return found.error_code, found.node_id, found.host, found.port
 
 
-def join_request(member_id: str = "") -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=GROUP,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"topics")],
-    )
-
-
 def send_join(talk: Talk) -> Exchange:
-    """Join as somebody new."""
-    asked = talk.ask(join_request())
+    """Join as a new member."""
+    asked = talk.ask(join_group(GROUP))
     assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
-    return talk.send(join_request(asked.member_id))
+    return talk.send(join_group(GROUP, asked.member_id))
 
 
 def sync_request(joined: Any, *assigned: str) -> SyncGroupRequest:
-    return SyncGroupRequest(
-        group_id=GROUP,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        protocol_type="consumer",
-        protocol_name="range",
-        assignments=[
-            SyncGroupRequestAssignment(member_id=member, assignment=b"yours") for member in assigned
-        ],
-    )
+    return sync_group(GROUP, joined, dict.fromkeys(assigned, b"yours"))
 
 
 def heartbeat(talk: Talk, joined: Any) -> int:
-    request = HeartbeatRequest(
-        group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id
-    )
-    code: int = talk.ask(request).error_code
+    code: int = talk.ask(heartbeat_of(GROUP, joined)).error_code
     return code
 
 
 def join(brokers: Together, talk: Talk) -> Any:
-    """Be the only member of a generation."""
+    """Become the only member of a generation."""
     exchange = send_join(talk)
     brokers.pass_time(3000)
     assert exchange.answer.error_code == 0
@@ -105,7 +82,7 @@ def join(brokers: Together, talk: Talk) -> Any:
 
 
 def code_of(answer: Any) -> int:
-    """Return the first error code in an answer, wherever it stands."""
+    """Return the first error code in a response, at any depth."""
     if getattr(answer, "error_code", 0):
         return int(answer.error_code)
     for name in ("topics", "partitions", "groups", "results"):
@@ -119,7 +96,7 @@ def code_of(answer: Any) -> int:
 class TestFinding:
     @pytest.mark.parametrize("version", [0, 3, 4, 6])
     @pytest.mark.parametrize("asked", [1, 2, 3])
-    def test_everybody_names_whoever_leads(
+    def test_every_broker_names_the_leader(
         self, brokers: Together, asked: int, version: int
     ) -> None:
         assert find(brokers[asked], version)[:2] == (0, 1)
@@ -129,17 +106,17 @@ class TestFinding:
         assert host == ("127.0.0.1" if asked == 2 else "broker-2")
 
     @pytest.mark.parametrize("asked", [1, 2])
-    def test_nobody_leads(self, brokers: Together, asked: int) -> None:
-        brokers.vacate(*PLACE)
+    def test_no_broker_leads(self, brokers: Together, asked: int) -> None:
+        brokers.remove_leader(*PLACE)
         assert find(brokers[asked])[:2] == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
 
-    def test_whoever_leads_was_fenced(self, brokers: Together) -> None:
-        brokers.tell(BrokerChanged(node_id=1, broker_epoch=1, fenced=True, stopping=False))
+    def test_the_leader_was_fenced(self, brokers: Together) -> None:
+        brokers.distribute(BrokerChanged(node_id=1, broker_epoch=1, fenced=True, stopping=False))
         assert find(brokers[2])[:2] == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
 
 
 REQUESTS: list[Message] = [
-    join_request("m"),
+    join_group(GROUP, "m"),
     SyncGroupRequest(group_id=GROUP, member_id="m", protocol_type="consumer", protocol_name="r"),
     HeartbeatRequest(group_id=GROUP, member_id="m"),
     LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id="m")]),
@@ -179,7 +156,7 @@ class TestFailover:
     def test_a_sync_that_waits(self, brokers: Together) -> None:
         joined = join(brokers, brokers[1])
         second = send_join(brokers[1])
-        again = brokers[1].send(join_request(joined.member_id))
+        again = brokers[1].send(join_group(GROUP, joined.member_id))
         brokers.pass_time(1)
         leader, follower = again.answer, second.answer
         assert {leader.leader, follower.leader} == {joined.member_id}
@@ -187,14 +164,14 @@ class TestFailover:
         assert exchange.waiting
         brokers.move(*PLACE, to=2)
         assert exchange.answer.error_code == NOT_COORDINATOR
-        # The generation that nobody had assigned yet was never stored: they join again.
+        # A generation without assignments was never stored: its members join again.
         assert heartbeat(brokers[2], follower) in {
             ErrorCode.UNKNOWN_MEMBER_ID,
             ErrorCode.REBALANCE_IN_PROGRESS,
             ErrorCode.ILLEGAL_GENERATION,
         }
 
-    def test_a_generation_goes_on_elsewhere(self, brokers: Together) -> None:
+    def test_a_generation_continues_elsewhere(self, brokers: Together) -> None:
         joined = join(brokers, brokers[1])
         synced = brokers[1].ask(sync_request(joined, joined.member_id))
         assert (synced.error_code, synced.assignment) == (0, b"yours")
@@ -204,13 +181,15 @@ class TestFailover:
         again = brokers[3].ask(sync_request(joined))
         assert again.assignment == b"yours"
         brokers.pass_time(10_001)
-        assert heartbeat(brokers[3], joined) == ErrorCode.UNKNOWN_MEMBER_ID, "it is watched there"
+        assert heartbeat(brokers[3], joined) == ErrorCode.UNKNOWN_MEMBER_ID, (
+            "the new coordinator tracks its session"
+        )
 
     @pytest.mark.parametrize("fast_path", [False, True])
     def test_a_commit_that_waits(self, brokers: Together, fast_path: bool) -> None:
         talk = brokers[1]
         talk.ask(commit_request(GROUP, {A0: 1}), 9)
-        brokers.stall(*PLACE)
+        brokers.stop_commits(*PLACE)
         talk.fast_path = fast_path
         exchange = talk.send(commit_request(GROUP, {A0: 2}), 9)
         assert exchange.waiting
@@ -222,7 +201,7 @@ class TestFailover:
     def test_a_commit_that_is_not_copied_for_long(self, brokers: Together, fast_path: bool) -> None:
         talk = brokers[1]
         talk.ask(commit_request(GROUP, {A0: 1}), 9)
-        brokers.stall(*PLACE)
+        brokers.stop_commits(*PLACE)
         talk.fast_path = fast_path
         commit = talk.send(commit_request(GROUP, {A0: 2}), 9)
         brokers.pass_time(2000)
@@ -232,8 +211,8 @@ class TestFailover:
         brokers.pass_time(1)
         assert code_of(commit.answer) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert look.waiting
-        brokers.go_on(*PLACE)
-        assert positions(look.answer.groups[0]) == {A0: Position(2)}, "it came true later"
+        brokers.resume_commits(*PLACE)
+        assert positions(look.answer.groups[0]) == {A0: Position(2)}, "it was committed later"
 
     def test_the_fast_path_is_not_taken_on_another_broker(self, brokers: Together) -> None:
         talk = brokers[1]
@@ -247,7 +226,7 @@ class TestFailover:
         talk = brokers[1]
         talk.ask(commit_request(GROUP, {A0: 1}), 9)
         stored = brokers.partition(1, PLACE).log.end_offset
-        brokers.stall(*PLACE)
+        brokers.stop_commits(*PLACE)
         talk.send(commit_request(GROUP, {A0: 2}), 9)
         brokers.move(*PLACE, to=2, committed_only=True)
         brokers.cut(PLACE, 1, stored)
@@ -255,7 +234,7 @@ class TestFailover:
         brokers.move(*PLACE, to=1)
         assert committed(talk, GROUP) == {A0: Position(1), ("a", 1): Position(3)}
 
-    def test_the_same_leader_in_another_epoch_begins_anew(self, brokers: Together) -> None:
+    def test_the_same_leader_in_another_epoch_starts_again(self, brokers: Together) -> None:
         exchange = send_join(brokers[1])
         before = brokers[1].node.coordinators.groups.shard_for(GROUP)
         brokers.move(*PLACE, to=1)
@@ -264,14 +243,18 @@ class TestFailover:
         assert (before.is_closed, after.is_open, after.leader_epoch) == (True, True, 1)
         assert join(brokers, brokers[1]).generation_id == 1
 
-    def test_nothing_is_written_by_who_let_go(self, brokers: Together) -> None:
+    def test_nothing_is_written_after_the_coordinator_lost_the_partition(
+        self, brokers: Together
+    ) -> None:
         joined = join(brokers, brokers[1])
         brokers[1].ask(sync_request(joined, joined.member_id))
         brokers.move(*PLACE, to=2)
         stored = brokers.partition(1, PLACE).log.end_offset
         brokers.pass_time(20_000)
         assert brokers.partition(1, PLACE).log.end_offset == stored
-        assert brokers.partition(2, PLACE).log.end_offset > stored, "the session ended there"
+        assert brokers.partition(2, PLACE).log.end_offset > stored, (
+            "the session expired at the new coordinator"
+        )
         assert brokers[1].notices == []
 
     def test_offsets_of_a_topic_that_lies_elsewhere_go_with_it(self, brokers: Together) -> None:
@@ -281,7 +264,7 @@ class TestFailover:
         brokers.delete("b")
         assert committed(brokers[1], GROUP) == {A0: Position(1)}
 
-    def test_only_those_who_are_here_are_listed(self, brokers: Together) -> None:
+    def test_only_groups_of_this_broker_are_listed(self, brokers: Together) -> None:
         brokers[1].ask(commit_request(GROUP, {A0: 1}), 9)
         brokers.move(*PLACE, to=2)
         listed = {n: brokers[n].ask(ListGroupsRequest()).groups for n in (1, 2)}
@@ -289,7 +272,7 @@ class TestFailover:
 
 
 class TestLoading:
-    """A coordinator with much to read takes turns with everybody else."""
+    """A coordinator that loads much data gives other events their turns."""
 
     @pytest.fixture
     def slow(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,10 +287,10 @@ class TestLoading:
             if ready():
                 return step
             brokers.pass_time(1)
-        raise AssertionError("it never gets there")
+        raise AssertionError("the commit never succeeds there")
 
     @pytest.mark.usefixtures("slow")
-    def test_clients_are_told_to_wait(self, brokers: Together) -> None:
+    def test_clients_get_a_throttle_time(self, brokers: Together) -> None:
         self.fill(brokers)
         brokers.move(*PLACE, to=2)
         loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -321,7 +304,7 @@ class TestLoading:
         assert committed(brokers[2], GROUP) == {A0: Position(4)}
 
     @pytest.mark.usefixtures("slow")
-    def test_it_is_read_before_anybody_asks(self, brokers: Together) -> None:
+    def test_it_is_loaded_before_the_first_request(self, brokers: Together) -> None:
         self.fill(brokers)
         brokers.move(*PLACE, to=2)
         brokers.pass_time(20)

@@ -1,4 +1,4 @@
-"""A whole node on a disk that forgets: topics made again, metadata that is gone, power cuts."""
+"""Tests a whole node on a disk that loses data: recreated topics, lost metadata, power cuts."""
 
 from random import Random
 
@@ -54,7 +54,7 @@ def test_what_was_acknowledged_survives(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_topic_made_again_never_shows_the_old_ones_records(seed: int) -> None:
+def test_a_topic_recreated_never_shows_the_old_ones_records(seed: int) -> None:
     edge = Edge(MemoryDisk()).start()
     old = edge.create("orders", number=1)
     send(edge, 5, b"of the old")
@@ -77,10 +77,10 @@ def test_a_deletion_that_a_crash_cut_short_does_not_leak_into_a_new_topic() -> N
     edge.node.metadata_changed = lambda changes: None  # type: ignore[method-assign]
     edge.delete(old)
     edge = Edge(edge.disk).start()
-    assert edge.said("a folder belongs to no topic")
+    assert edge.notices_of("a folder belongs to no topic")
     edge.create("orders", number=2)
     assert edge.node.partitions[NAME].log.end_offset == 0
-    assert edge.said("a topic's folder was not as expected")
+    assert edge.notices_of("a topic's folder was not as expected")
 
 
 def test_recovery_points_of_a_deleted_topic_say_nothing_of_the_next() -> None:
@@ -116,7 +116,7 @@ def test_names_that_look_like_leftovers_are_names() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_clean_stop_is_believed_once(seed: int) -> None:
+def test_a_clean_stop_counts_once(seed: int) -> None:
     edge = Edge(MemoryDisk()).start()
     edge.create("orders", {"segment.bytes": "1024"})
     send(edge, 20)
@@ -172,7 +172,7 @@ def test_a_start_after_a_crash_reads_only_what_was_written_since_a_checkpoint(
     edge = Edge(MemoryDisk()).start()
     edge.create("orders", {"flush": "interval"})
     send(edge, 8_000)
-    for _ in range(2):  # what is taken at one checkpoint is stored at the next
+    for _ in range(2):  # one checkpoint takes the snapshot, the next one stores it
         edge.node.partitions[NAME].flusher.flush()
         edge.settle()
         finish(checkpointing.checkpoint(edge.node))()

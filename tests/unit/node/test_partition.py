@@ -1,4 +1,4 @@
-"""A partition as its leader: what is acknowledged, what is shown, and what the disk may refuse."""
+"""Tests a partition at its leader: acknowledgements, reads, and disk errors."""
 
 from random import Random
 
@@ -108,7 +108,7 @@ def test_a_retry_after_a_power_cut_gets_its_first_offset() -> None:
         assert partition.log.end_offset == 60
 
 
-def test_a_full_disk_is_told_once_and_over_once() -> None:
+def test_a_full_disk_is_logged_once_and_its_end_once() -> None:
     edge, partition = topic()
     disk = edge.disk
     assert isinstance(disk, MemoryDisk)
@@ -128,8 +128,8 @@ def test_a_full_disk_is_told_once_and_over_once() -> None:
     disk.room = None
     assert [send(partition), send(partition)] == [1, 2]
     edge.settle()
-    assert len(edge.said("the disk refused an append")) == 1
-    assert len(edge.said("the disk accepts appends again")) == 1
+    assert len(edge.notices_of("the disk refused an append")) == 1
+    assert len(edge.notices_of("the disk accepts appends again")) == 1
 
 
 def test_damage_is_reported_and_not_served() -> None:
@@ -147,7 +147,7 @@ def test_damage_is_reported_and_not_served() -> None:
         shown(partition)
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
     edge.settle()
-    assert len(edge.said("stored records are damaged")) == 1
+    assert len(edge.notices_of("stored records are damaged")) == 1
 
 
 def test_a_sync_that_ends_after_the_topic_is_gone_changes_nothing() -> None:
@@ -219,7 +219,7 @@ def test_what_comes_behind_a_refused_batch_is_refused_for_the_same_reason() -> N
     assert refusal(partition, 3) is ErrorCode.KAFKA_STORAGE_ERROR
     assert refusal(partition, 4) is ErrorCode.KAFKA_STORAGE_ERROR
     assert [send(partition, 2), send(partition, 3), send(partition, 4)] == [2, 3, 4]
-    # From here on it has no excuse.
+    # From here on the producer has no excuse.
     assert refusal(partition, 9) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 

@@ -1,4 +1,4 @@
-"""Whom a node asks, where, and what it hears."""
+"""Tests which brokers a node sends requests to, at which address, and the responses."""
 
 import gc
 from collections.abc import Callable
@@ -27,7 +27,7 @@ ME, REGISTERED, VOTER, STRANGER = map(NodeId, (1, 2, 3, 4))
 
 
 class Cast:
-    """A node's peers, its outbox and what was heard."""
+    """A node's peers, its outbox and the responses."""
 
     def __init__(self) -> None:
         self.outbox: list[Effect] = []
@@ -133,7 +133,7 @@ def test_a_broker_without_a_known_address(cast: Cast) -> None:
     assert [str(failure) for failure in cast.failures] == ["broker 4 has no known address"]
 
 
-def test_the_quorum_hears_the_answer_or_none(cast: Cast) -> None:
+def test_the_quorum_gets_the_response_or_none(cast: Cast) -> None:
     there = Address("three", 3)
     cast.peers.ask_voter(there, VoteRequest(), 8, cast.heard.append)
     cast.asked.done(memoryview(encoder(VoteResponse, HIGHEST)(VoteResponse())))
@@ -151,8 +151,11 @@ def test_votes_do_not_wait_for_fetches(cast: Cast) -> None:
     assert lanes == ["raft", "raft-fetch", "raft-fetch"]
 
 
+HEADER = RequestHeader(ApiKey.CREATE_TOPICS, 7, 5, None, 0)
+
+
 def forwarded(body: bytes) -> ForwardedRequest:
-    return ForwardedRequest(RequestHeader(19, 7, 5, None, 0), body, VoteRequest(), ITSELF)
+    return ForwardedRequest(HEADER, body, VoteRequest(), ITSELF)
 
 
 def test_what_is_forwarded_comes_back_as_it_is(cast: Cast) -> None:

@@ -1,4 +1,4 @@
-"""Blocks of producer ids: whoever waits for one is told, however the asking ends."""
+"""Tests blocks of producer ids: every waiting request gets a response, whatever happens."""
 
 from collections import deque
 from typing import Any
@@ -12,7 +12,7 @@ from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIds
 
 
 class Asking:
-    """A node whose controller answers as the test says."""
+    """A node whose controller a test plays."""
 
     def __init__(self, *answers: Pending[Any]) -> None:
         self.answers = deque(answers)
@@ -43,7 +43,7 @@ def block(start: int, count: int) -> Pending[Any]:
 
 def lost() -> Pending[Any]:
     answer: Pending[Any] = Pending()
-    answer.fail(PeerLostError("nobody knows where it is"))
+    answer.fail(PeerLostError("the controller is unknown"))
     return answer
 
 
@@ -54,7 +54,7 @@ def test_ids_come_from_a_block_until_it_is_used_up() -> None:
     assert asking.told == [1000, 1001, 5000]
 
 
-def test_whoever_waits_for_a_block_that_is_too_small_gets_the_next() -> None:
+def test_a_request_that_waits_for_a_too_small_block_gets_the_next() -> None:
     first: Pending[Any] = Pending()
     asking = Asking(first, block(5000, 2))
     asking.next()

@@ -1,4 +1,4 @@
-"""What a node knows of the metadata log."""
+"""Tests what a node knows of the metadata log."""
 
 from barnabas.node.node import Node
 from barnabas.sim.faults.fault_rates import Faults
@@ -14,7 +14,7 @@ def started() -> Node:
 
 
 def test_a_snapshot_counts_as_applied() -> None:
-    """A broker that starts from one says so in its heartbeats, or is never let in."""
+    """A broker that starts from a snapshot must report its offset, or it is never unfenced."""
     quorum = started().quorum
     cluster_id, records = quorum.image.cluster_id, list(quorum.snapshot())
     quorum.offset, quorum.raft.identity.cluster_id = 0, None

@@ -1,4 +1,4 @@
-"""Waiting for records without Fetch: enough bytes, a deadline, a partition that goes away."""
+"""Tests waiting for records without Fetch: enough bytes, a deadline, a deleted partition."""
 
 import pytest
 
@@ -45,7 +45,7 @@ class Waiter:
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether no partition and no timer refers to a wait."""
+        """Return whether no partition and no timer refers to a wait."""
         return not any(each.watermark.watchers for each in self.partitions)
 
 
@@ -131,7 +131,7 @@ def test_a_cancelled_wait_leaves_nothing_behind(waiter: Waiter) -> None:
 
 
 class Looks:
-    """Counts the looks of one wait."""
+    """Counts the checks of one wait."""
 
     def __init__(self) -> None:
         self.wait: RecordWait | None = None

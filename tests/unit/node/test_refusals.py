@@ -1,4 +1,4 @@
-"""Which batches were bound not to follow, and for how long that is an excuse."""
+"""Tests which batches cannot follow because an earlier one was refused, and for how long."""
 
 from barnabas.model.errors import ErrorCode
 from barnabas.node.partitions.rejected_batches import REMEMBERED_MS, Refusals
@@ -51,7 +51,7 @@ def test_producers_without_an_id_are_not_remembered() -> None:
     assert refusals.by_id == {}
 
 
-def test_a_new_leader_excuses_everybody_for_a_while() -> None:
+def test_a_new_leader_keeps_all_followers_in_sync_for_a_while() -> None:
     refusals = Refusals()
     refusals.took_lead(NOW)
     assert refusals.reason(header(8), NOW) is ErrorCode.NOT_ENOUGH_REPLICAS

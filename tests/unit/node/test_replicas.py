@@ -1,28 +1,30 @@
-"""Copies in their roles: who leads, who follows, who is in sync, and what waits for it."""
+"""Tests replicas in their roles: leader, follower, in sync, and the requests that wait for them."""
 
 import pytest
 
-from barnabas.controller.in_sync import DISK_REFUSES, LOG_DAMAGED
+from barnabas.controller.isr_decisions import DISK_REFUSES, LOG_DAMAGED
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
-from tests.support.raft.replica_set import LAG_MAX_MS, ReplicaSet, Stand
+from tests.support.raft.replica_set import LAG_MAX_MS, ReplicaSet, SimulatedBroker
 from tests.support.talk.batches import batches_in, make_batch
 
 
 def ready(config: dict[str, str] | None = None, fetch_wait_ms: int = 500) -> ReplicaSet:
     replicas = ReplicaSet(config, fetch_wait_ms)
-    replicas.calm(3)
+    replicas.settle_all(3)
     return replicas
 
 
-def leader_of(replicas: ReplicaSet) -> Stand:
+def leader_of(replicas: ReplicaSet) -> SimulatedBroker:
     leader = replicas.leader
     assert leader is not None
     return leader
 
 
-def send(leader: Stand, count: int = 1, producer: tuple[int, int, int] = (-1, -1, -1)) -> list[str]:
-    """Append for all in-sync copies; the list hears what becomes of it."""
+def send(
+    leader: SimulatedBroker, count: int = 1, producer: tuple[int, int, int] = (-1, -1, -1)
+) -> list[str]:
+    """Append for all in-sync replicas; the list gets the outcome."""
     heard: list[str] = []
 
     def append() -> None:
@@ -46,7 +48,7 @@ def proposed(request: AlterPartitionRequest) -> list[int]:
     return [member.broker_id for member in partition.new_isr_with_epochs]
 
 
-def test_a_record_is_safe_when_every_in_sync_copy_has_synced_it() -> None:
+def test_a_record_is_safe_when_every_in_sync_replica_has_synced_it() -> None:
     replicas = ready()
     leader = leader_of(replicas)
     heard = send(leader)
@@ -60,13 +62,13 @@ def test_a_record_is_safe_when_every_in_sync_copy_has_synced_it() -> None:
     for _ in range(10):
         for flying in list(replicas.flying):
             replicas.deliver(flying)
-    assert heard == [], "one of them could still lose it"
+    assert heard == [], "one of the replicas could still lose it"
     second.finish_sync()
     replicas.run()
     assert heard == ["safe at 0"]
 
 
-def test_under_an_interval_it_is_safe_when_every_in_sync_copy_has_it() -> None:
+def test_with_flush_interval_a_record_is_safe_when_every_in_sync_replica_has_it() -> None:
     replicas = ready({"flush": "interval"})
     heard = send(leader_of(replicas))
     for _ in range(10):
@@ -87,35 +89,35 @@ def test_only_the_leader_takes_records() -> None:
         assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_whoever_waits_is_told_when_another_leads() -> None:
+def test_waiting_requests_fail_when_another_broker_leads() -> None:
     replicas = ready()
     old = leader_of(replicas)
     heard = send(old)
     replicas.move(2)
     assert heard == []
-    old.hear()
+    old.apply_next_decision()
     assert (heard, old.partition.leads) == (["gone"], False)
 
 
-def test_a_copy_that_falls_behind_leaves_and_comes_back_when_it_has_caught_up() -> None:
+def test_a_replica_that_falls_behind_leaves_the_isr_and_returns_when_it_has_caught_up() -> None:
     replicas = ready()
     leader = leader_of(replicas)
     replicas.stop(3)
-    replicas.calm(3)
+    replicas.settle_all(3)
     heard = send(leader)
-    replicas.calm(10)
+    replicas.settle_all(10)
     assert (heard, sorted(replicas.placed.isr)) == (["safe at 0"], [1, 2])
     replicas.start(3)
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert (sorted(replicas.placed.isr), ends(replicas)) == ([1, 2, 3], [1, 1, 1])
 
 
-def test_a_copy_that_is_alive_but_does_not_fetch_is_proposed_to_leave() -> None:
+def test_a_live_replica_that_does_not_fetch_is_proposed_to_leave() -> None:
     replicas = ready()
     leader = leader_of(replicas)
     send(leader)
     for flying in [each for each in replicas.flying if each.sender == 3]:
-        replicas.flying.remove(flying)  # neither delivered nor lost: a link that is stuck
+        replicas.flying.remove(flying)  # neither delivered nor lost: a link that hangs
     for _ in range(4):
         for stand in (leader, replicas.stands[2]):
             while stand.held:
@@ -128,16 +130,16 @@ def test_a_copy_that_is_alive_but_does_not_fetch_is_proposed_to_leave() -> None:
     assert request.broker_epoch == replicas.image.brokers[1].broker_epoch
 
 
-def test_a_proposal_whose_answer_is_lost_is_made_again_and_counts_meanwhile() -> None:
+def test_a_proposal_whose_response_is_lost_is_repeated_and_counts_meanwhile() -> None:
     replicas = ready()
     leader = leader_of(replicas)
     replicas.stop(3)
-    replicas.calm(3)
+    replicas.settle_all(3)
     replicas.start(3)
     while not replicas.proposals:
         for stand in replicas.stands.values():
             while stand.placements:
-                stand.hear()
+                stand.apply_next_decision()
             while stand.held:
                 stand.finish_sync()
         for flying in list(replicas.flying):
@@ -151,7 +153,7 @@ def test_a_proposal_whose_answer_is_lost_is_made_again_and_counts_meanwhile() ->
     assert list(in_sync.maximal_isr) == [1, 2, 3]
     replicas.pass_time(100)
     assert len(replicas.proposals) == 1
-    replicas.calm(10)
+    replicas.settle_all(10)
     assert list(in_sync.isr) == [1, 2, 3]
     assert not replicas.proposals
 
@@ -168,21 +170,21 @@ def test_with_too_few_in_sync_acks_all_is_refused_and_nothing_becomes_visible() 
     with pytest.raises(ApiError):
         leader.partition.leader.append_own(bytearray(make_batch()))
     heard = send(leader)  # acks=1 goes through
-    replicas.calm(10)
+    replicas.settle_all(10)
     assert (heard, leader.partition.high_watermark, leader.partition.log.end_offset) == ([], 0, 1)
     replicas.start(2)
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert heard == ["safe at 0"]
 
 
 def test_a_retried_batch_gets_its_first_offset_from_the_next_leader() -> None:
     replicas = ready()
     assert send(leader_of(replicas), 2, producer=(5, 0, 0)) == []
-    replicas.calm(3)
+    replicas.settle_all(3)
     replicas.stop(1)
-    replicas.calm(10)
+    replicas.settle_all(10)
     heard = send(leader_of(replicas), 2, producer=(5, 0, 0))
-    replicas.calm(3)
+    replicas.settle_all(3)
     assert (leader_of(replicas).node_id, heard) == (2, ["safe at 0"])
     assert leader_of(replicas).partition.log.end_offset == 2
 
@@ -197,7 +199,7 @@ def test_what_an_old_leader_alone_had_is_cut() -> None:
     replicas.run()
     send(leader_of(replicas), 1)
     replicas.start(1)
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert ends(replicas) == [1, 1, 1]
     assert old.partition.log.epochs.entries == leader_of(replicas).partition.log.epochs.entries
 
@@ -205,7 +207,7 @@ def test_what_an_old_leader_alone_had_is_cut() -> None:
 def test_a_follower_serves_consumers_up_to_the_high_watermark_it_knows() -> None:
     replicas = ready(fetch_wait_ms=100)
     send(leader_of(replicas), 2)
-    replicas.calm(10)
+    replicas.settle_all(10)
     follower = replicas.stands[3].partition
     assert (follower.leads, follower.high_watermark) == (False, 2)
     piece = follower.read(0, 1 << 20, committed_only=False, at_least_one=True)
@@ -217,7 +219,7 @@ def test_damage_in_a_followers_log_is_fetched_again_and_it_leaves_meanwhile() ->
     leader = leader_of(replicas)
     for _ in range(4):
         send(leader, 2)
-        replicas.calm(3)
+        replicas.settle_all(3)
     follower = replicas.stands[3]
     damage(follower)
     with pytest.raises(ApiError) as refused:
@@ -231,111 +233,111 @@ def test_damage_in_a_followers_log_is_fetched_again_and_it_leaves_meanwhile() ->
                 replicas.deliver(flying)
     ((_, _, request, _),) = replicas.proposals
     assert 3 not in proposed(request)
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert (ends(replicas), sorted(replicas.placed.isr)) == ([8, 8, 8], [1, 2, 3])
     follower.do(lambda: read_all_of(follower))
 
 
-def damage(stand: Stand) -> None:
-    """Flip a bit in the middle of a log, behind the broker's back."""
+def damage(stand: SimulatedBroker) -> None:
+    """Flip a bit in the middle of a log without the broker's knowledge."""
     segment = stand.partition.log.active
     segment.trust.starts_at(segment.size)  # as after a start
     path = segment.paths[0]
     stand.disk.flip(path, (stand.disk.open(path).size() // 2) * 8)
 
 
-def test_a_leader_whose_log_is_damaged_has_somebody_else_lead_and_is_repaired() -> None:
+def test_a_leader_whose_log_is_damaged_resigns_and_is_repaired() -> None:
     replicas = ready()
     leader = leader_of(replicas)
     for _ in range(4):
         send(leader, 2)
-        replicas.calm(3)
+        replicas.settle_all(3)
     damage(leader)
     with pytest.raises(ApiError):
         leader.do(lambda: read_all_of(leader))
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [2, 3]
     assert request.topics[0].partitions[0].leader_recovery_state == LOG_DAMAGED
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert leader_of(replicas) is not leader
     assert (ends(replicas), sorted(replicas.placed.isr)) == ([8, 8, 8], [1, 2, 3])
     leader.do(lambda: read_all_of(leader))
 
 
-def test_a_leader_that_nobody_can_follow_goes_on_though_it_is_damaged() -> None:
+def test_a_damaged_leader_continues_if_no_replica_can_take_over() -> None:
     replicas = ready()
     leader = leader_of(replicas)
     for _ in range(4):
         send(leader, 2)
-        replicas.calm(3)
+        replicas.settle_all(3)
     replicas.stop(2)
     replicas.stop(3)
     replicas.run()
     damage(leader)
     with pytest.raises(ApiError):
         leader.do(lambda: read_all_of(leader))
-    replicas.calm(5)
+    replicas.settle_all(5)
     assert leader_of(replicas) is leader
     replicas.start(2)
-    replicas.calm(60)
-    assert leader_of(replicas) is replicas.stands[2], "as soon as somebody has everything"
+    replicas.settle_all(60)
+    assert leader_of(replicas) is replicas.stands[2], "as soon as another replica has all records"
     assert ends(replicas)[:2] == [8, 8]
 
 
-def test_a_copy_whose_disk_lost_records_declines_to_lead_until_it_has_them_again() -> None:
+def test_a_replica_whose_disk_lost_records_declines_to_lead_until_it_has_them_again() -> None:
     replicas = ready()
     send(leader_of(replicas), 2)
-    replicas.calm(12)
+    replicas.settle_all(12)
     loser = replicas.stands[2]
     loser.partition.health.lost_records = True
     replicas.move(2)
-    loser.hear()
+    loser.apply_next_decision()
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [1, 3]
     assert request.topics[0].partitions[0].leader_recovery_state == LOG_DAMAGED
     assert not loser.partition.leads
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert (replicas.placed.leader, sorted(replicas.placed.isr)) == (1, [1, 2, 3])
     assert not loser.partition.health.lost_records
 
 
-def test_a_copy_that_found_damage_when_it_was_opened_declines_to_lead_and_is_repaired() -> None:
+def test_a_replica_with_damage_declines_to_lead_and_is_repaired() -> None:
     replicas = ready()
     send(leader_of(replicas), 2)
-    replicas.calm(12)
+    replicas.settle_all(12)
     damaged = replicas.stands[2]
     damaged.partition.health.damaged_at = 0
     replicas.move(2)
-    damaged.hear()
+    damaged.apply_next_decision()
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [1, 3]
     assert not damaged.partition.leads
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert (replicas.placed.leader, sorted(replicas.placed.isr)) == (1, [1, 2, 3])
     assert not damaged.partition.is_unfit
     assert ends(replicas) == [2, 2, 2]
 
 
-def test_the_last_one_leads_whatever_its_disk_lost() -> None:
+def test_the_last_replica_leads_whatever_its_disk_lost() -> None:
     replicas = ready({"min.insync.replicas": "1"})
     loser = replicas.stands[2]
     replicas.stop(3)
-    replicas.calm(3)
+    replicas.settle_all(3)
     loser.partition.health.lost_records = True
     replicas.stop(1)
     replicas.run()
     assert leader_of(replicas) is loser
 
 
-def try_to_send(replicas: ReplicaSet, leader: Stand, duration_ms: int) -> list[ErrorCode]:
-    """Send again and again, as a client does whose batch is refused; return the refusals."""
+def try_to_send(replicas: ReplicaSet, leader: SimulatedBroker, duration_ms: int) -> list[ErrorCode]:
+    """Send repeatedly, as a client does whose batch is refused; return the errors."""
     codes: list[ErrorCode] = []
     for _ in range(duration_ms // 500):
         try:
             send(leader)
         except ApiError as error:
             codes.append(error.code)
-        replicas.calm(10)
+        replicas.settle_all(10)
     return codes
 
 
@@ -343,16 +345,16 @@ def test_a_leader_whose_disk_refuses_appends_for_seconds_has_another_replica_lea
     replicas = ready()
     full = leader_of(replicas)
     send(full, 2)
-    replicas.calm(3)
+    replicas.settle_all(3)
     full.disk.room = 0
     assert try_to_send(replicas, full, 4_000) == [ErrorCode.KAFKA_STORAGE_ERROR] * 8
-    assert leader_of(replicas) is full, "a disk that refuses for a moment changes nothing"
+    assert leader_of(replicas) is full, "a disk that is full for a moment changes nothing"
     try_to_send(replicas, full, 1_500)
     leader = leader_of(replicas)
     assert (leader.node_id, replicas.placed.isr) == (2, [2, 3])
     heard = send(leader)
-    replicas.calm(10)
-    assert heard == ["safe at 2"], "the full disk holds up no write"
+    replicas.settle_all(10)
+    assert heard == ["safe at 2"], "the full disk delays no write"
 
 
 def test_a_resignation_is_acted_on_before_the_metadata_says_so() -> None:
@@ -371,8 +373,8 @@ def test_a_resignation_is_acted_on_before_the_metadata_says_so() -> None:
     replicas.alter()
     assert (full.partition.leads, full.partition.leader_id) == (False, 2)
     told = [replicas.placed.leader_epoch, replicas.placed.partition_epoch]
-    while full.placements:  # what the image says later, the older first
-        full.hear()
+    while full.placements:  # the image changes later, from the older one on
+        full.apply_next_decision()
     assert [full.partition.leader_epoch, full.partition.placed.partition_epoch] == told
     assert not full.partition.leads
 
@@ -381,20 +383,20 @@ def test_a_replica_with_a_full_disk_stays_out_until_there_is_room() -> None:
     replicas = ready()
     full = leader_of(replicas)
     send(full, 2)
-    replicas.calm(3)
+    replicas.settle_all(3)
     full.disk.room = 0
     while leader_of(replicas) is full:
         try_to_send(replicas, full, 500)
-    replicas.calm(60)
-    assert replicas.placed.isr == [2, 3], "though it has everything that its leader has"
+    replicas.settle_all(60)
+    assert replicas.placed.isr == [2, 3], "though it has all records of its leader"
     full.disk.room = None
-    replicas.calm(60)
+    replicas.settle_all(60)
     assert sorted(replicas.placed.isr) == [1, 2, 3]
     heard = send(leader_of(replicas))
-    replicas.calm(10)
+    replicas.settle_all(10)
     assert (heard, ends(replicas)) == (["safe at 2"], [3, 3, 3])
     replicas.move(1)
-    replicas.calm(3)
+    replicas.settle_all(3)
     assert leader_of(replicas) is full, "and may lead again"
     assert not full.disk.exists("data/.probe")
 
@@ -408,16 +410,16 @@ def test_a_refused_append_between_others_is_no_reason_to_resign() -> None:
             send(leader)
         leader.disk.room = None
         send(leader)
-        replicas.calm(10)
+        replicas.settle_all(10)
     assert leader_of(replicas) is leader
 
 
-def test_the_last_in_sync_replica_goes_on_to_lead_with_a_full_disk() -> None:
+def test_the_last_in_sync_replica_continues_to_lead_with_a_full_disk() -> None:
     replicas = ready({"min.insync.replicas": "1"})
     leader = leader_of(replicas)
     for number in (2, 3):
         replicas.stop(number)
-        replicas.calm(3)
+        replicas.settle_all(3)
     leader.disk.room = 0
     try_to_send(replicas, leader, 10_000)
     assert (leader_of(replicas), replicas.placed.isr) == (leader, [1])
@@ -426,7 +428,7 @@ def test_the_last_in_sync_replica_goes_on_to_lead_with_a_full_disk() -> None:
     assert leader_of(replicas) is replicas.stands[2], "until another one is in sync"
 
 
-def test_a_replica_whose_disk_refused_a_copy_does_not_begin_to_lead() -> None:
+def test_a_replica_whose_disk_refused_a_batch_does_not_become_leader() -> None:
     replicas = ready()
     full = replicas.stands[2]
     full.disk.room = 0
@@ -434,17 +436,17 @@ def test_a_replica_whose_disk_refused_a_copy_does_not_begin_to_lead() -> None:
     replicas.run()
     assert full.partition.is_unfit
     replicas.move(2)
-    full.hear()
+    full.apply_next_decision()
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [1, 3]
     assert request.topics[0].partitions[0].leader_recovery_state == DISK_REFUSES
     full.disk.room = None
-    replicas.calm(60)
+    replicas.settle_all(60)
     assert (sorted(replicas.placed.isr), ends(replicas)) == ([1, 2, 3], [2, 2, 2])
     assert not full.partition.is_unfit
 
 
-def read_all_of(stand: Stand) -> None:
+def read_all_of(stand: SimulatedBroker) -> None:
     partition = stand.partition
     offset = 0
     while offset < partition.high_watermark:
@@ -453,16 +455,16 @@ def read_all_of(stand: Stand) -> None:
         offset = header.last_offset + 1
 
 
-def test_the_nearest_copy_is_one_in_sync_in_the_consumers_rack() -> None:
+def test_the_nearest_replica_is_one_in_sync_in_the_consumers_rack() -> None:
     replicas = ready()
     leader = leader_of(replicas)
     send(leader, 2)
-    replicas.calm(3)
+    replicas.settle_all(3)
     nearest = leader.replicas.nearest
     assert nearest(leader.partition, "r3", 2) == 3
     assert nearest(leader.partition, "r1", 2) == -1, "that is here"
     assert nearest(leader.partition, "elsewhere", 2) == -1
-    assert nearest(leader.partition, "r3", 3) == -1, "it does not have that yet"
+    assert nearest(leader.partition, "r3", 3) == -1, "it does not have that record yet"
     replicas.stop(3)
     replicas.run()
     assert nearest(leader.partition, "r3", 2) == -1
@@ -473,8 +475,8 @@ def test_damage_that_a_scrub_found_is_fetched_again() -> None:
     leader = leader_of(replicas)
     for _ in range(30):
         send(leader, 2)
-        replicas.calm(1)
-    replicas.calm(10)
+        replicas.settle_all(1)
+    replicas.settle_all(10)
     follower = replicas.stands[3]
     second = follower.partition.log.segments[1]
     path = second.paths[0]
@@ -482,6 +484,6 @@ def test_damage_that_a_scrub_found_is_fetched_again() -> None:
     second.trust.forget(second)
     follower.do(lambda: follower.partition.health.found_damage(second.base_offset))
     assert follower.partition.log.end_offset == second.base_offset
-    replicas.calm(30)
+    replicas.settle_all(30)
     assert (ends(replicas), sorted(replicas.placed.isr)) == ([60, 60, 60], [1, 2, 3])
     follower.do(lambda: read_all_of(follower))

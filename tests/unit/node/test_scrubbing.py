@@ -1,4 +1,4 @@
-"""Scrubbing: damage that nobody has read is found, and only damage."""
+"""Tests scrubbing: it finds damage in data that no client reads, and reports nothing else."""
 
 from barnabas.effects import Verify
 from barnabas.model.ids import TopicPartition
@@ -22,7 +22,7 @@ def filled(edge: Edge, name: str = "orders", count: int = 40) -> Partition:
 
 
 def flip(edge: Edge, partition: Partition, number: int) -> int:
-    """Damage the last batch of a segment; return where it stands."""
+    """Damage the last batch of a segment; return its position."""
     segment = partition.log.segments[number]
     assert isinstance(edge.disk, MemoryDisk)
     position = segment.boundary_before(segment.size - 1)
@@ -38,12 +38,12 @@ def scrub(edge: Edge) -> None:
     edge.pass_time(GATHER_MS)
 
 
-def test_what_is_whole_is_said_to_be() -> None:
+def test_what_is_whole_is_reported_to_be() -> None:
     edge = Edge(MemoryDisk()).start()
     partition = filled(edge)
     scrub(edge)
     assert partition.health.damaged_at is None
-    (told,) = edge.said("checked all stored records")
+    (told,) = edge.notices_of("checked all stored records")
     assert told.facts == {"damaged": 0}
 
 
@@ -52,7 +52,7 @@ def test_damage_in_sealed_and_in_active_segments_is_found() -> None:
     partition = filled(edge)
     active = flip(edge, partition, -1)
     scrub(edge)
-    (told,) = edge.said("found damage")
+    (told,) = edge.notices_of("found damage")
     assert told.facts["byte"] == active
     assert partition.health.damaged_at == partition.log.segments[-1].base_offset
     flip(edge, partition, 2)
@@ -87,7 +87,7 @@ def test_a_log_that_was_cut_meanwhile_is_not_called_damaged() -> None:
     edge.node.outbox.clear()
     path, size = asked.files[-1]
     partition.log.truncate(partition.log.end_offset - 1)
-    asked.done([(path, size - 70)])  # where a batch had begun that is gone
+    asked.done([(path, size - 70)])  # the position of a batch that was deleted
     assert partition.health.damaged_at is None
 
 
@@ -103,7 +103,7 @@ def test_what_is_opened_is_checked_where_settings_want_it() -> None:
     again = Edge(disk, settings).start()
     again.do(again.maintenance.start)
     again.pass_time(GATHER_MS)
-    assert again.said("found damage")
+    assert again.notices_of("found damage")
     late = filled(again, "late", 3)
     flip(again, late, -1)
     again.pass_time(GATHER_MS)

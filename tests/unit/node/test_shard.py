@@ -1,4 +1,4 @@
-"""The runner of coordinators: records first, answers after, and the same state after a restart."""
+"""Tests the runner of coordinators: records first, responses after, same state after a restart."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ WRITER = ProducerIdAndEpoch(7, 3)
 
 
 class Notes:
-    """A machine that keeps what it is told, and what waits for a transaction to end."""
+    """A state machine that keeps its input, and operations that wait for a transaction."""
 
     def __init__(self) -> None:
         self.kept: dict[bytes, bytes] = {}
@@ -98,7 +98,7 @@ def test_an_answer_that_is_pending_waits_for_both() -> None:
     assert answers == ["at last"]
 
 
-def test_where_the_disk_refuses_nothing_is_replayed_and_the_machine_hears_of_it() -> None:
+def test_a_refused_write_is_not_replayed_and_the_machine_is_notified() -> None:
     edge, shard = started()
     disk = edge.node.disk
     assert isinstance(disk, MemoryDisk)
@@ -155,7 +155,7 @@ def test_a_successor_has_the_same_state() -> None:
     assert (again.kept, again.waiting) == ({b"k": b"2"}, {b"t": b"3"})
 
 
-def test_damage_in_what_was_stored_is_made_known_so_that_somebody_else_leads() -> None:
+def test_damage_in_stored_batches_is_reported_so_that_another_replica_leads() -> None:
     edge, shard = started()
     shard.run(lambda: shard.machine.note(b"good", b"1"))
     shard.run(lambda: shard.machine.note(b"bad", b"1"))
@@ -171,9 +171,9 @@ def test_damage_in_what_was_stored_is_made_known_so_that_somebody_else_leads() -
 
 
 class TestClosing:
-    """Somebody else coordinates from here on."""
+    """Move the partition to another coordinator."""
 
-    def test_whoever_waits_is_told(self) -> None:
+    def test_waiting_requests_get_a_response(self) -> None:
         edge, shard = started()
         failures: list[Exception] = []
         joining: Pending[object] = Pending()
@@ -236,7 +236,7 @@ def test_answers_that_were_given_are_not_kept() -> None:
 
 
 class TestLoading:
-    """What was stored is read in pieces; nobody is served before all is there."""
+    """Stored records are loaded in pieces; requests are served once all are loaded."""
 
     def stored(self) -> tuple[Edge, Shard[Notes]]:
         edge, shard = started()
@@ -257,7 +257,7 @@ class TestLoading:
             assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert (steps, shard.machine.is_loaded, shard.is_open) == ([1, 2, 3], True, True)
 
-    def test_what_nobody_waits_for_is_put_off(self) -> None:
+    def test_work_without_a_waiting_client_is_deferred(self) -> None:
         _, shard = self.stored()
         shard.run_quietly(lambda: Outcome(None, [CoordinatorRecord(b"late", b"v")]))
         shard.load(1)

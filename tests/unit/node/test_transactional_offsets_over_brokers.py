@@ -1,4 +1,4 @@
-"""Offsets committed in a transaction whose coordinator is on another broker than the group's."""
+"""Tests offsets in a transaction whose coordinator is on another broker than the group's."""
 
 from pathlib import Path
 from typing import Any

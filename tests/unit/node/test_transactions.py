@@ -1,4 +1,4 @@
-"""The node's side of transactions: markers that get there, and questions that wait for them."""
+"""Tests the node's part of transactions: markers are delivered, and requests wait for them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,7 +106,7 @@ class TestMarkers:
     def test_what_is_only_missing_gets_its_marker_later(
         self, talk: Dialogue, markers: Markers
     ) -> None:
-        """A copy that is not here, or not yet, says nothing of the topic."""
+        """A replica that is missing, or not created yet, says nothing about the topic."""
         producer = initialize(talk)
         add(talk, producer, ("a", 0), ("b", 0))
         markers.refusals[A0] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -206,7 +206,7 @@ class TestMarkers:
 class TestWaiting:
     @pytest.fixture
     def ending(self, talk: Dialogue, markers: Markers) -> ProducerIdAndEpoch:
-        """A transaction waits for its marker; its producer is returned as it was."""
+        """Run a transaction up to its marker; return its producer as it was."""
         producer = initialize(talk)
         add(talk, producer, ("a", 0))
         markers.hold = True
@@ -244,7 +244,7 @@ class TestWaiting:
         talk.settle()
         assert exchange.answer.producer_epoch == ending.producer_epoch + 2
 
-    def test_not_for_ever(
+    def test_not_forever(
         self, talk: Dialogue, markers: Markers, ending: ProducerIdAndEpoch
     ) -> None:
         exchanges = [
@@ -260,7 +260,7 @@ class TestWaiting:
         assert add_codes(third) == [CONCURRENT]
         markers.release()
         talk.settle()
-        assert state(talk) == "CompleteCommit", "who gave up is not heard of again"
+        assert state(talk) == "CompleteCommit", "a request that was given up gets no response"
 
     def test_not_twice_as_long_for_two_ends(
         self, talk: Dialogue, markers: Markers, ending: ProducerIdAndEpoch
@@ -273,7 +273,7 @@ class TestWaiting:
         assert abort.answer.error_code == 0
         assert add_codes(exchange) == [ErrorCode.PRODUCER_FENCED]
 
-    def test_a_fenced_producer_hears_it_after_the_wait(
+    def test_a_fenced_producer_gets_the_error_after_the_wait(
         self, talk: Dialogue, markers: Markers, ending: ProducerIdAndEpoch
     ) -> None:
         exchange = send_add(talk, ending, ("a", 0))
@@ -361,7 +361,7 @@ class TestAdmit:
         assert self.admit(talk, producer, adds=False) == {A0: abortable, B0: 0}
 
     @pytest.mark.parametrize("adds", [True, False])
-    def test_strangers(self, talk: Dialogue, adds: bool) -> None:
+    def test_unknown_ids_are_refused(self, talk: Dialogue, adds: bool) -> None:
         producer = initialize(talk)
         fenced = self.admit(talk, raised(producer), adds=adds)
         assert set(fenced.values()) == {ErrorCode.INVALID_PRODUCER_EPOCH}
@@ -428,7 +428,7 @@ class TestAdmissions:
             ("three a-0", CONCURRENT),
         ]
 
-    def test_what_comes_later_asks_anew(self) -> None:
+    def test_a_later_request_asks_again(self) -> None:
         self.enter("one", A0)
         self.answer(0, CONCURRENT)
         self.enter("two", A0)
@@ -441,7 +441,7 @@ class TestAdmissions:
         self.enter("three", A0, adds=False)
         assert len(self.asked) == 3
 
-    def test_a_fault_of_ours_is_told(self) -> None:
+    def test_a_defect_is_reported(self) -> None:
         self.enter("one", A0)
         self.asked[0][1].fail(RuntimeError())
         assert self.told == [("one a-0", ErrorCode.UNKNOWN_SERVER_ERROR)]

@@ -1,4 +1,4 @@
-"""Transactions whose coordinator, partitions and groups are on different brokers."""
+"""Tests transactions whose coordinator, partitions and groups are on different brokers."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def brokers(tmp_path: Path) -> Together:
 def send(
     brokers: Together, producer: ProducerIdAndEpoch, number: int = 2, version: int = ADDS
 ) -> Exchange:
-    """Send a batch to a broker, for the partition that it leads at first."""
+    """Send a batch to the broker that leads the partition at first."""
     place = number - 2
     return send_produce_in(
         brokers[number], [("a", place, in_transaction(producer))], version=version
@@ -96,20 +96,20 @@ class TestAdmissions:
         again = [("a", 0, in_transaction(producer, 1))]
         count = len(brokers.asked)
         assert code(send_produce_in(brokers[2], again, version=version)) == 0
-        assert len(brokers.asked) == count, "nobody is asked where the transaction has begun"
+        assert len(brokers.asked) == count, "no request is sent if the transaction has begun there"
 
     @pytest.mark.parametrize(
-        ("version", "told"), [(10, ErrorCode.INVALID_TXN_STATE), (11, 120), (12, 0)]
+        ("version", "expected"), [(10, ErrorCode.INVALID_TXN_STATE), (11, 120), (12, 0)]
     )
     def test_a_partition_that_was_not_added(
-        self, brokers: Together, version: int, told: int
+        self, brokers: Together, version: int, expected: int
     ) -> None:
         producer = initialize(brokers[1])
         add(brokers[1], producer, A1)
-        assert code(send(brokers, producer, version=version)) == told
+        assert code(send(brokers, producer, version=version)) == expected
 
     @pytest.mark.parametrize("version", [VERIFIES, ADDS])
-    def test_strangers(self, brokers: Together, version: int) -> None:
+    def test_unknown_ids_are_refused(self, brokers: Together, version: int) -> None:
         producer = initialize(brokers[1])
         fenced = code(send(brokers, raised(producer), version=version))
         assert fenced == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -137,7 +137,7 @@ class TestAdmissions:
         brokers.pass_time(200)
         assert code(exchange) == 0
 
-    def test_not_for_ever(self, brokers: Together) -> None:
+    def test_not_forever(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
         brokers.dead.add(1)
         exchange = send(brokers, producer)
@@ -157,9 +157,9 @@ class TestAdmissions:
         assert ((2, 3, ApiKey.ADD_PARTITIONS_TO_TXN) in brokers.asked) == (to == 3)
         assert state(brokers, to) == "Ongoing"
 
-    def test_nobody_coordinates(self, brokers: Together) -> None:
+    def test_there_is_no_coordinator(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
-        brokers.vacate(*COORDINATOR)
+        brokers.remove_leader(*COORDINATOR)
         exchange = send(brokers, producer)
         brokers.pass_time(1000)
         assert code(exchange) == ErrorCode.NOT_ENOUGH_REPLICAS
@@ -181,14 +181,14 @@ class TestAdmissions:
 
     def test_a_coordinator_that_cannot_store_answers_in_time(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
-        brokers.stall(*COORDINATOR)
+        brokers.stop_commits(*COORDINATOR)
         exchange = send_add(brokers[1], producer, A0, version=5)
         brokers.pass_time(1000)
         assert add_codes(exchange) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
 
 
 class TestGuards:
-    """The coordinator said yes, and the marker was faster than its word (KIP-890)."""
+    """The coordinator reported an open transaction, but its marker came first (KIP-890)."""
 
     def test_a_batch_that_comes_after_the_marker_is_refused(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
@@ -256,7 +256,7 @@ class TestGuards:
         assert code(exchange) == ErrorCode.INVALID_TXN_STATE
         assert not is_open(brokers, A0, producer)
 
-    def test_a_marker_of_somebody_else_voids_nothing(self, brokers: Together) -> None:
+    def test_a_marker_of_another_producer_fails_nothing(self, brokers: Together) -> None:
         one, two = initialize(brokers[1], "one"), initialize(brokers[1], "two")
         send_add(brokers[1], one, A0, name="one")
         send_add(brokers[1], two, A0, name="two")
@@ -312,7 +312,7 @@ class TestMarkers:
         return producer
 
     @pytest.mark.parametrize("commit", [True, False])
-    def test_they_go_to_whoever_leads(self, brokers: Together, commit: bool) -> None:
+    def test_they_go_to_the_leader(self, brokers: Together, commit: bool) -> None:
         producer = self.begin(brokers)
         after = end(brokers[1], producer, commit=commit)
         assert state(brokers) == ("CompleteCommit" if commit else "CompleteAbort")
@@ -340,11 +340,13 @@ class TestMarkers:
         brokers.pass_time(2000)
         assert state(brokers) == "PrepareCommit"
         asked = brokers.asked.count((1, 3, ApiKey.WRITE_TXN_MARKERS))
-        assert 4 <= asked <= 9, "more and more slowly"
+        assert 4 <= asked <= 9, "less and less often"
         brokers.dead.clear()
         brokers.pass_time(1000)
         assert state(brokers) == "CompleteCommit"
-        assert markers(brokers, A0) == [(1, COMMIT, 0)], "who has one needs no other"
+        assert markers(brokers, A0) == [(1, COMMIT, 0)], (
+            "a broker with a coordinator needs no other"
+        )
 
     def test_a_partition_that_moves_gets_its_marker_there(self, brokers: Together) -> None:
         producer = self.begin(brokers)
@@ -359,7 +361,7 @@ class TestMarkers:
 
     def test_the_leader_goes_before_the_marker_is_safe(self, brokers: Together) -> None:
         producer = self.begin(brokers)
-        brokers.stall(*A1)
+        brokers.stop_commits(*A1)
         end(brokers[1], producer)
         assert state(brokers) == "PrepareCommit"
         brokers.move(*A1, to=2, committed_only=True)
@@ -367,18 +369,18 @@ class TestMarkers:
         assert state(brokers) == "CompleteCommit"
         assert markers(brokers, A1) == [(1, COMMIT, 0)]
 
-    def test_a_partition_that_is_not_copied_holds_up_no_other(self, brokers: Together) -> None:
+    def test_a_partition_that_is_not_copied_does_not_delay_others(self, brokers: Together) -> None:
         producer = self.begin(brokers)
-        brokers.stall(*A1)
+        brokers.stop_commits(*A1)
         end(brokers[1], producer)
         brokers.pass_time(2000)
-        brokers.go_on(*A1)
+        brokers.resume_commits(*A1)
         brokers.pass_time(100)
         assert state(brokers) == "CompleteCommit"
 
-    def test_nobody_leads_for_a_while(self, brokers: Together) -> None:
+    def test_no_broker_leads_for_a_while(self, brokers: Together) -> None:
         producer = self.begin(brokers)
-        brokers.vacate(*A1)
+        brokers.remove_leader(*A1)
         end(brokers[1], producer)
         brokers.pass_time(200)
         assert state(brokers) == "PrepareCommit"
@@ -418,7 +420,7 @@ class TestFailover:
         assert add(talk, producer, A0) == [NOT_COORDINATOR]
         assert add_offsets(talk, producer, "g") == NOT_COORDINATOR
 
-    def test_an_open_transaction_goes_on_elsewhere(
+    def test_an_open_transaction_continues_elsewhere(
         self, brokers: Together, producer: ProducerIdAndEpoch
     ) -> None:
         brokers.move(*COORDINATOR, to=3)
@@ -438,18 +440,18 @@ class TestFailover:
     def test_an_end_that_was_not_committed(
         self, brokers: Together, producer: ProducerIdAndEpoch
     ) -> None:
-        brokers.stall(*COORDINATOR)
+        brokers.stop_commits(*COORDINATOR)
         exchange = send_end(brokers[1], producer)
         assert exchange.waiting
         brokers.move(*COORDINATOR, to=3, committed_only=True)
         assert exchange.answer.error_code == NOT_COORDINATOR
         assert state(brokers, 3) == "Ongoing"
-        assert markers(brokers, A0) == [], "nobody was told of what was never decided"
+        assert markers(brokers, A0) == [], "no client got a decision that was not committed"
         assert end(brokers[3], producer) == raised(producer)
         assert markers(brokers, A0) == [(1, COMMIT, 1)]
 
     def test_an_end_that_was_copied(self, brokers: Together, producer: ProducerIdAndEpoch) -> None:
-        brokers.stall(*COORDINATOR)
+        brokers.stop_commits(*COORDINATOR)
         exchange = send_end(brokers[1], producer)
         brokers.move(*COORDINATOR, to=3)
         assert exchange.answer.error_code == NOT_COORDINATOR
@@ -480,7 +482,7 @@ class TestFailover:
             for asked in brokers.asked[before:]
             if asked[0] == 1 and asked[2] == ApiKey.WRITE_TXN_MARKERS
         ]
-        assert late == [], "who was deposed stops trying"
+        assert late == [], "the old coordinator stops retrying"
 
     def test_a_deposed_coordinators_marker_is_refused(
         self, brokers: Together, producer: ProducerIdAndEpoch
@@ -496,10 +498,12 @@ class TestFailover:
         assert code(send(brokers, after)) == 0
         for late in deposed:
             late()
-        assert is_open(brokers, A0, after), "the next transaction is not ended by the last one's"
+        assert is_open(brokers, A0, after), (
+            "the last transaction's marker does not end the next one"
+        )
         assert markers(brokers, A0) == [(1, COMMIT, 1)]
 
-    def test_who_waits_for_an_end_is_sent_on(
+    def test_a_request_that_waits_for_an_end_is_redirected(
         self, brokers: Together, producer: ProducerIdAndEpoch
     ) -> None:
         brokers.hold(ApiKey.WRITE_TXN_MARKERS)

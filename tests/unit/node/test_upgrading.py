@@ -1,6 +1,6 @@
-"""A cluster's feature level: how it forms, rises, and keeps out brokers that are too old.
+"""Tests a cluster's feature level: how it forms, rises, and excludes brokers that are too old.
 
-Whole nodes on simulated hosts.
+Whole nodes run on simulated hosts.
 """
 
 from collections.abc import Callable
@@ -9,44 +9,39 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli import serve
-from barnabas.controller.features import FIRST_RELEASE
+from barnabas.controller.feature_decisions import FIRST_RELEASE
 from barnabas.metadata.features import FEATURE, LATEST_LEVEL
 from barnabas.model.errors import ApiError, ErrorCode, TooOldError
 from barnabas.model.pending import Pending
 from barnabas.node.cluster import broker_lifecycle as membership
 from barnabas.node.cluster import feature_upgrade as upgrading
-from barnabas.node.node import Node
 from barnabas.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
 from barnabas.sim.host import Host
-from barnabas.sim.simulated_cluster import Cluster
-from barnabas.sim.world import World
 from barnabas.testing.process import BrokerSubprocess
+from tests.support.simulated_brokers import SimulatedBrokers, node_of
 from tests.support.talk.dialogue import Dialogue
 
-PATIENCE_MS = 60_000
 
-
-class Three:
+class Three(SimulatedBrokers):
     """Three brokers that have formed a cluster."""
 
     def __init__(self, level: int = LATEST_LEVEL) -> None:
-        self.world = World(1)
-        self.cluster = Cluster.of(self.world, 3)
+        super().__init__()
         self.start(level)
         self.until(self.is_whole)
 
     def start(self, level: int) -> None:
-        """Start all brokers; where they form a cluster, it is at this level."""
+        """Start all brokers; if they form a cluster, it is at this level."""
         for host in self.cluster.hosts:
             host.first_level = level
             host.start()
 
     def is_whole(self) -> bool:
-        """Tell whether every process is registered, let in, and known everywhere."""
+        """Return whether every process is registered, unfenced, and known everywhere."""
         nodes = self.cluster.nodes
         epochs = {node.node_id: node.membership.broker_epoch for node in nodes}
         return len(nodes) == 3 and all(
@@ -55,17 +50,11 @@ class Three:
         )
 
     def is_named(self) -> bool:
-        """Tell whether the cluster has got its name."""
+        """Return whether the cluster has got its name."""
         return all(node.image.cluster_id for node in self.cluster.nodes)
 
     def until(self, done: Callable[[], bool]) -> None:
-        self.world.run_until(done, self.world.now_ms + PATIENCE_MS, "it is so")
-
-    @property
-    def controller(self) -> Host:
-        found = self.cluster.controller
-        assert found is not None
-        return found
+        self.run_until(done, "the condition holds")
 
     @property
     def other(self) -> Host:
@@ -79,23 +68,18 @@ class Three:
         request = UpdateFeaturesRequest(feature_updates=[update], validate_only=validate_only)
         controller, found = self.controller, list[Pending[None]]()
         node = node_of(controller)
-        controller.act(
+        controller.run_event(
             controller.life, lambda: found.append(node.controlling.upgrading.update(request))
         )
         return found[0]
 
     def update(self, *, validate_only: bool = False) -> str:
-        """Ask for the latest level; return what is wrong, nothing where it was done."""
+        """Request the latest level; return the error, or nothing on success."""
         said: list[str] = []
         answer = self.begin_update(validate_only=validate_only)
         answer.when_done(lambda _: said.append(""), lambda error: said.append(str(error)))
         self.until(lambda: bool(said))
         return said[0]
-
-
-def node_of(host: Host) -> Node:
-    assert host.node is not None
-    return host.node
 
 
 @pytest.fixture
@@ -105,7 +89,7 @@ def three() -> Three:
 
 @pytest.fixture
 def old_three() -> Three:
-    """A cluster at level 1, all of whose brokers are of today's release by now."""
+    """A cluster at level 1, all of whose brokers run the current release by now."""
     return Three(level=1)
 
 
@@ -117,7 +101,7 @@ def test_a_new_cluster_is_at_the_latest_level(three: Three) -> None:
 def test_a_cluster_whose_forming_was_interrupted_gets_its_level_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The name is committed first; its controller may end before the level is."""
+    """The name is committed first; its controller may end before the level is committed."""
     with monkeypatch.context() as first:
         first.setattr(membership.Membership, "_register", lambda *_: None)
         first.setattr(Three, "is_whole", Three.is_named)
@@ -180,7 +164,7 @@ def test_a_broker_that_registers_meanwhile_makes_the_answers_void(
     host.kill(power_cut=False)
     host.start()
     old_three.until(old_three.is_whole)
-    old_three.controller.act(old_three.controller.life, surveyed[0])
+    old_three.controller.run_event(old_three.controller.life, surveyed[0])
     old_three.until(lambda: bool(said))
     assert "ask again" in said[0]
     assert old_three.levels() == {1}
@@ -196,8 +180,8 @@ def test_a_broker_of_an_older_release_is_not_registered(monkeypatch: pytest.Monk
         three.until(three.is_whole)
 
 
-def test_who_does_not_control_does_not_judge(three: Three) -> None:
-    """A broker that asks the wrong node is sent on, not called too old."""
+def test_only_the_controller_checks_for_failures(three: Three) -> None:
+    """A broker that asks the wrong node is redirected, not rejected as too old."""
     node = node_of(three.other)
     request = node.membership.registration()
     with pytest.raises(ApiError, match="another node controls"):

@@ -1,4 +1,4 @@
-"""What may enter a log, and the error for what may not."""
+"""Tests which batches may enter a log, and the errors for the others."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def refusal(batch: memoryview, **config: str) -> ErrorCode:
 
 
 def made(**changes: int) -> memoryview:
-    """Return a batch with fields of its header changed and its checksum right."""
+    """Return a batch with changed header fields and a correct checksum."""
     places = {
         "magic": (16, 1),
         "attributes": (21, 2),
@@ -153,7 +153,7 @@ def test_a_compacted_topic_wants_keys() -> None:
 
 
 def test_a_compacted_topic_wants_records_that_can_be_read() -> None:
-    batch = made(attributes=int(Codec.ZSTD))  # says zstd, and is not
+    batch = made(attributes=int(Codec.ZSTD))  # claims zstd, but is not
     assert refusal(batch, cleanup_policy="compact") is ErrorCode.INVALID_RECORD
 
 
@@ -173,7 +173,7 @@ def test_a_topic_has_its_own_codec(codec: Codec, wanted: str) -> None:
 @pytest.mark.parametrize("codec", list(Codec)[1:])
 def test_what_cannot_be_unpacked_is_refused_where_it_must_be(codec: Codec) -> None:
     batch = made(attributes=int(codec))
-    assert check(batch) is batch  # passed through, as Kafka does: a header is all that is read
+    assert check(batch) is batch  # accepted, as in Kafka, which reads only the header
     assert refusal(batch, compression_type="uncompressed") is ErrorCode.INVALID_RECORD
 
 
@@ -186,7 +186,7 @@ def test_garbage_is_not_compressed_again(content: bytes, codec: Codec) -> None:
     garbage[8:12] = (len(garbage) - 12).to_bytes(4, "big")
     garbage[21:23] = int(codec).to_bytes(2, "big")
     garbage[17:21] = crc32c(garbage[CRC_FROM:]).to_bytes(4, "big")
-    assert check(garbage) is garbage  # only its header is looked at
+    assert check(garbage) is garbage  # only its header is read
     assert refusal(garbage, compression_type="lz4") is ErrorCode.INVALID_RECORD
 
 

@@ -1,4 +1,4 @@
-"""Which batches may not be written before others, and for how long that is remembered."""
+"""Tests which batches must not be written before others, and for how long that is remembered."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def header(sequence: int, epoch: int = 0, producer: int = 7) -> BatchHeader:
 
 
 class Partition:
-    """What a partition knows, with nothing in it to begin with."""
+    """The verification state of a partition, empty at first."""
 
     def __init__(self) -> None:
         self.states = ProducerStates()
@@ -50,10 +50,10 @@ def test_a_higher_epoch_counts_from_its_own_lowest(partition: Partition) -> None
     partition.ask(8, epoch=1)
     partition.ask(2)
     assert [n for n in range(7, 11) if partition.takes(n, epoch=1)] == [7, 8]
-    assert partition.takes(9), "another epoch is judged elsewhere"
+    assert partition.takes(9), "another epoch is checked elsewhere"
 
 
-def test_sequences_begin_again_after_the_highest(partition: Partition) -> None:
+def test_sequences_wrap_around_after_the_highest(partition: Partition) -> None:
     partition.ask(SEQUENCE_MASK)
     assert partition.takes(SEQUENCE_MASK)
     assert not partition.takes(0)
@@ -63,7 +63,7 @@ def test_of_a_producer_that_is_not_known_0_comes_first(partition: Partition) -> 
     partition.ask(5, new=True)
     assert [n for n in range(7) if partition.takes(n)] == [0]
     partition.states.record(header(4), 0)
-    assert partition.takes(5), "what follows in the log was checked there"
+    assert partition.takes(5), "batches that follow one in the log need no check"
 
 
 def test_what_the_log_has_does_not_hold_others_up(partition: Partition) -> None:

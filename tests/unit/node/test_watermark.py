@@ -1,4 +1,4 @@
-"""The high watermark: who is answered and woken when it moves, or never will."""
+"""Tests the high watermark: the requests that complete and wake when it advances, or fail."""
 
 from functools import partial
 

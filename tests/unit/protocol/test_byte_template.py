@@ -1,4 +1,4 @@
-"""Templates of byte strings: numbers are found by comparison, read and filled in."""
+"""Tests templates of byte strings: numbers are found by comparison, read and filled in."""
 
 import pytest
 from hypothesis import given

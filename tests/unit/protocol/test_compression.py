@@ -1,4 +1,4 @@
-"""Every codec there and back, bombs, and bytes that are none of them."""
+"""Tests every codec in both directions, decompression bombs, and invalid bytes."""
 
 import zlib
 from random import Random
@@ -45,7 +45,7 @@ def test_a_cut_anywhere_is_noticed(codec: Codec) -> None:
     packed = compress(codec, Random(2).randbytes(40) * 5)
     for size in range(len(packed)):
         if codec is Codec.SNAPPY and size == compression.XERIAL_HEADER_BYTES:
-            continue  # a snappy stream of no blocks is a stream of nothing
+            continue  # a snappy stream without blocks is an empty stream
         with pytest.raises(CorruptBatchError):
             decompress(codec, packed[:size])
 

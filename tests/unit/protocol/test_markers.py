@@ -1,4 +1,4 @@
-"""Transaction markers, byte by byte as Kafka writes them."""
+"""Tests transaction markers, byte by byte as Kafka writes them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Message classes: what their declared fields become."""
+"""Tests message classes: what their declared fields become."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Batches that the broker makes itself are those that anybody would have made."""
+"""Tests that batches of the broker itself are the same as those of the general encoder."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Record batches: made, read, stamped, recompressed, and broken in every way."""
+"""Tests record batches: built, read, stamped, recompressed, and damaged in every way."""
 
 from random import Random
 
@@ -37,7 +37,7 @@ contents = st.lists(
 
 
 def sealed(batch: bytearray) -> bytearray:
-    """Return a batch with its checksum made right."""
+    """Return a batch with a correct checksum."""
     batch[17:21] = crc32c(memoryview(batch)[CRC_FROM:]).to_bytes(4, "big")
     return batch
 

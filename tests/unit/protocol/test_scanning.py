@@ -1,4 +1,4 @@
-"""Records that are read without being made: the same is found as by making them."""
+"""Tests that scanning records without creating objects finds the same as creating them."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Committing: what a majority has synced, and nothing before the epoch's first record."""
+"""Tests commits: what a majority has synced, and nothing before the epoch's first record."""
 
 from random import Random
 
@@ -24,7 +24,7 @@ CONTRADICTS = "metadata log diverges below the high watermark"
 
 
 def elected(member: RaftMember) -> RaftMember:
-    """Have a member elected by whoever it asks."""
+    """Let a member win the election."""
     member.pass_time(1_000)
     for _ in range(2):
         for asked in member.asked(VoteRequest):
@@ -35,14 +35,14 @@ def elected(member: RaftMember) -> RaftMember:
 
 
 def fetched(leader: RaftMember, log_end: LogEnd) -> None:
-    """Have node 2 fetch, as one that has synced everything before."""
+    """Let node 2 fetch, as a follower that has synced everything before."""
     two = ReplicaKey(NodeId(2), b"2" * 16)
     facts = FetchFacts(two, leader.raft.elections.epoch, log_end, 0, 0, 1_000)
     leader.raft.handle_fetch(fetch_request(None, facts))
 
 
 def journal(disk: MemoryDisk, count: int) -> None:
-    """Write a log as a lone broker without a quorum wrote it."""
+    """Write a log as a single broker without a quorum wrote it."""
     log = open_log(disk, f"data/{FOLDER}", SETTINGS, root="data").log
     for number in range(count):
         synced = (("synced", str(log.flushed_offset).encode()),)
@@ -55,12 +55,12 @@ def journal(disk: MemoryDisk, count: int) -> None:
 def test_a_lone_voter_is_active_before_start_returns() -> None:
     member = RaftMember(count=1).start()
     assert member.raft.elections.is_active
-    assert member.heard.events == ["leader changed", "active 1"]
+    assert member.listener.events == ["leader changed", "active 1"]
     end = member.raft.propose([A, B], 0)
     assert member.raft.high_watermark < end
     member.raft.commit_now()
     assert member.raft.high_watermark == end
-    assert member.heard.records == [A, B]
+    assert member.listener.records == [A, B]
 
 
 def test_a_lone_voter_sleeps_when_nothing_happens() -> None:
@@ -72,9 +72,9 @@ def test_a_lone_voter_sleeps_when_nothing_happens() -> None:
 def test_a_lone_voter_commits_with_its_sync() -> None:
     member = RaftMember(count=1).start()
     end = member.raft.propose([A], 0)
-    assert member.heard.records == []
+    assert member.listener.records == []
     member.sync()
-    assert (member.heard.records, member.raft.high_watermark) == ([A], end)
+    assert (member.listener.records, member.raft.high_watermark) == ([A], end)
 
 
 def test_what_a_lone_voter_committed_survives_the_power() -> None:
@@ -85,32 +85,32 @@ def test_what_a_lone_voter_committed_survives_the_power() -> None:
     for seed in range(20):
         member.disk.power_cut(Random(seed))
         again = RaftMember(count=1, disk=member.disk).start()
-        assert again.heard.records[0] == A
+        assert again.listener.records[0] == A
         again.raft.close()
 
 
-def test_the_log_of_a_broker_from_before_the_quorum_goes_on() -> None:
+def test_the_log_of_a_broker_from_before_the_quorum_continues() -> None:
     disk = MemoryDisk()
     journal(disk, 3)
     member = RaftMember(count=1, disk=disk).start()
-    assert [key for key, _ in member.heard.records] == [b"k0", b"k1", b"k2"]
+    assert [key for key, _ in member.listener.records] == [b"k0", b"k1", b"k2"]
     member.raft.propose([A], 0)
     member.raft.commit_now()
     member.raft.close()
     again = RaftMember(count=1, disk=disk).start()
-    assert again.heard.records[-1] == A
+    assert again.listener.records[-1] == A
     assert again.raft.elections.epoch == 2
 
 
-def test_a_log_that_was_being_written_anew_is_found() -> None:
+def test_a_log_that_was_being_rewritten_is_found() -> None:
     disk = MemoryDisk()
     journal(disk, 3)
     disk.rename(f"data/{FOLDER}", f"data/{FOLDER}.old")
     member = RaftMember(count=1, disk=disk).start()
-    assert len(member.heard.records) == 3
+    assert len(member.listener.records) == 3
 
 
-def test_what_was_committed_is_not_cut_away_at_a_start() -> None:
+def test_what_was_committed_is_not_truncated_at_a_start() -> None:
     disk = MemoryDisk()
     journal(disk, 3)
     disk.flip(f"data/{FOLDER}/{0:020d}.log", 8 * 100)
@@ -119,7 +119,7 @@ def test_what_was_committed_is_not_cut_away_at_a_start() -> None:
 
 
 def test_a_follower_holds_its_own_syncs_against_damage() -> None:
-    """What it acknowledged is counted on, though no batch of its own says so."""
+    """Acknowledged records of that log count, though none of them is from the new epoch."""
     quorum = RaftQuorum(3)
     leader = quorum.elect()
     for number in range(5):
@@ -136,30 +136,30 @@ def test_three_commit_what_two_have() -> None:
     quorum = RaftQuorum(3)
     leader = quorum.elect()
     lagging = next(n for n, m in quorum.members.items() if m is not leader)
-    quorum.deaf.add(lagging)
+    quorum.isolated.add(lagging)
     end = leader.raft.propose([A], 0)
     quorum.settle()
     assert leader.raft.high_watermark == end
-    assert [m.heard.records for n, m in quorum.members.items() if n != lagging] == [[A], [A]]
-    assert quorum.members[lagging].heard.records == []
-    quorum.deaf.clear()
+    assert [m.listener.records for n, m in quorum.members.items() if n != lagging] == [[A], [A]]
+    assert quorum.members[lagging].listener.records == []
+    quorum.isolated.clear()
     quorum.pass_time(2_000)
-    assert quorum.members[lagging].heard.records == [A]
+    assert quorum.members[lagging].listener.records == [A]
 
 
-def test_followers_hear_of_a_commit_at_once() -> None:
-    """KIP-1166: a fetch that knows less than the leader is answered, not parked."""
+def test_followers_learn_of_a_commit_at_once() -> None:
+    """KIP-1166: the leader answers at once if the fetch has an outdated high watermark."""
     quorum = RaftQuorum(3)
     leader = quorum.elect()
     leader.raft.propose([A], 0)
     before = quorum.now_ms
     quorum.settle()
     assert quorum.now_ms == before
-    assert all(member.heard.records == [A] for member in quorum.members.values())
+    assert all(member.listener.records == [A] for member in quorum.members.values())
 
 
 def test_a_follower_acknowledges_only_what_it_has_synced() -> None:
-    """The fetch is the ack: none goes out before the sync."""
+    """The fetch is the acknowledgement: none is sent before the sync."""
     quorum = RaftQuorum(3)
     leader = quorum.elect()
     follower = next(m for m in quorum.members.values() if m is not leader)
@@ -174,7 +174,7 @@ def test_a_follower_acknowledges_only_what_it_has_synced() -> None:
 
 
 def test_nothing_of_an_earlier_epoch_is_committed_on_its_own() -> None:
-    """Raft figure 8: a majority that holds it may still be outvoted by one that does not."""
+    """Raft figure 8: a record on a majority can still be overwritten by another leader."""
     first = elected(RaftMember().start())
     first.sync()
     leader = elected(RaftMember(disk=first.disk, seed=2).start())
@@ -189,20 +189,20 @@ def test_nothing_of_an_earlier_epoch_is_committed_on_its_own() -> None:
 
 
 def test_what_only_a_deposed_leader_had_is_cut_by_epoch() -> None:
-    """KIP-101; and nobody was ever told of it."""
+    """KIP-101; the record was never acknowledged."""
     quorum = RaftQuorum(3)
     first = quorum.elect()
-    quorum.deaf.add(first.node_id)
+    quorum.isolated.add(first.node_id)
     first.raft.propose([A], 0)
     second = quorum.elect()
-    quorum.deaf.clear()
+    quorum.isolated.clear()
     second.raft.propose([B], 0)
     quorum.pass_time(3_000)
-    assert [m.heard.records for m in quorum.members.values()] == [[B], [B], [B]]
+    assert [m.listener.records for m in quorum.members.values()] == [[B], [B], [B]]
 
 
 def test_a_cut_below_the_high_watermark_halts_the_node() -> None:
-    """KAFKA-12460: whoever asks for that is wrong, and one of the two must stop."""
+    """KAFKA-12460: a truncation below the high watermark is invalid; one of the nodes must stop."""
     quorum = RaftQuorum(3)
     leader = quorum.elect()
     leader.raft.propose([A], 0)
@@ -238,11 +238,11 @@ def test_a_refusing_disk_proposes_nothing() -> None:
     member.disk.room = None
     member.raft.propose([B], 0)
     member.raft.commit_now()
-    assert member.heard.records == [B]
+    assert member.listener.records == [B]
 
 
 def test_the_quorum_describes_itself() -> None:
-    """KIP-836: voters and observers, how far they are, and when they were last heard of."""
+    """KIP-836: voters and observers, their offsets, and the times of their last fetches."""
     quorum = RaftQuorum(3, spares=1)
     leader = quorum.elect()
     quorum.pass_time(500)

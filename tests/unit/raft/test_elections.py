@@ -1,4 +1,4 @@
-"""Elections, as dialogues with one member. Each test names the rule it shows."""
+"""Tests elections as dialogues with one member. Each test names the rule that it shows."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def ask_vote(
 
 
 def granted(member: RaftMember) -> None:
-    """Have every vote that was asked for given, once."""
+    """Grant every requested vote, once."""
     for asked in member.asked(VoteRequest):
         epoch = asked.request.topics[0].partitions[0].replica_epoch
         asked.answer(vote_response(Leadership(epoch, None), granted=True))
@@ -62,7 +62,7 @@ def elected(member: RaftMember) -> RaftMember:
 
 
 def led_by(member: RaftMember, leader: int, epoch: int) -> None:
-    """Have a leader call."""
+    """Send BeginQuorumEpoch from a leader."""
     voter = Voter(
         member.node_id,
         NO_DIRECTORY,
@@ -73,7 +73,7 @@ def led_by(member: RaftMember, leader: int, epoch: int) -> None:
     assert response.topics[0].partitions[0].error_code == 0
 
 
-def test_a_voter_asks_before_it_stands() -> None:
+def test_a_voter_sends_pre_votes_before_it_is_a_candidate() -> None:
     """KIP-996: a pre-vote leaves the epoch as it is."""
     member = RaftMember().start()
     member.pass_time(1_000)
@@ -86,7 +86,7 @@ def test_a_voter_asks_before_it_stands() -> None:
     assert not member.asked(VoteRequest)[0].request.topics[0].partitions[0].pre_vote
 
 
-def test_a_majority_elects_and_everyone_is_told() -> None:
+def test_a_majority_elects_and_every_node_learns_it() -> None:
     member = elected(RaftMember().start())
     assert {one.node_id for one in member.asked(BeginQuorumEpochRequest)} == {2, 3}
     assert (member.raft.leader_id, member.raft.elections.epoch) == (1, 1)
@@ -115,7 +115,7 @@ def test_a_vote_outlives_the_power() -> None:
         assert not ask_vote(again, THREE, 5).vote_granted
 
 
-def test_nobody_votes_for_a_log_that_lacks_something() -> None:
+def test_no_voter_votes_for_a_log_that_lacks_records() -> None:
     """Raft 5.4.1: the later epoch wins, then the longer log."""
     member = elected(RaftMember().start())
     end = member.raft.elections.log_end
@@ -125,10 +125,10 @@ def test_nobody_votes_for_a_log_that_lacks_something() -> None:
 
 
 def test_a_follower_of_a_living_leader_refuses_pre_votes() -> None:
-    """KIP-996: a node that was cut off disturbs nobody when it comes back."""
+    """KIP-996: a node that was cut off does not disturb others when it comes back."""
     member = RaftMember().start()
     led_by(member, 2, 3)
-    assert ask_vote(member, THREE, 3, pre_vote=True).vote_granted  # not heard from it yet
+    assert ask_vote(member, THREE, 3, pre_vote=True).vote_granted  # no message from it yet
     led_by(member, 2, 3)
     [fetch] = member.asked(FetchRequest)[-1:]
     leader = Leadership(3, NodeId(2), Address("h", PORT + 2))
@@ -138,7 +138,7 @@ def test_a_follower_of_a_living_leader_refuses_pre_votes() -> None:
     assert refused.leader_id == 2
 
 
-def test_an_old_epoch_is_told_the_new_one() -> None:
+def test_an_old_epoch_gets_the_new_one() -> None:
     member = RaftMember().start()
     led_by(member, 2, 3)
     answer = ask_vote(member, THREE, 2)
@@ -153,7 +153,7 @@ def test_a_leader_makes_room_for_a_later_epoch() -> None:
     member = elected(RaftMember().start())
     led_by(member, 3, 4)
     assert (member.raft.leader_id, member.raft.elections.is_leader) == (3, False)
-    assert "resigned" in member.heard.events
+    assert "resigned" in member.listener.events
 
 
 def test_votes_of_an_earlier_epoch_do_not_count() -> None:
@@ -202,14 +202,14 @@ def test_a_controller_whose_disk_refuses_a_decision_gives_way() -> None:
     member.disk.room = 0
     with pytest.raises(OSError, match="No space"):
         member.raft.propose([(b"a", b"1")], 0)
-    leading = [member.raft.elections.is_leader]  # what it was about to do comes to an end first
+    leading = [member.raft.elections.is_leader]  # pending work is completed first
     member.pass_time(100)
     leading.append(member.raft.elections.is_leader)
     assert leading == [True, False]
     assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
 
 
-def test_the_preferred_successor_stands_at_once() -> None:
+def test_the_preferred_successor_is_a_candidate_at_once() -> None:
     """KIP-595: EndQuorumEpoch hands over without a timeout."""
     member = RaftMember().start()
     led_by(member, 2, 3)
@@ -221,14 +221,14 @@ def test_the_preferred_successor_stands_at_once() -> None:
 
 
 def test_two_voters_do_not_keep_a_dead_leader_alive() -> None:
-    """Who has missed the leader itself does not believe one who has not missed it yet."""
+    """A node that has lost the leader does not accept as leader one that has not lost it yet."""
     member = RaftMember().start()
     led_by(member, 2, 3)
     member.pass_time(1_300)
     asked = [one for one in member.asked(VoteRequest) if one.node_id == 3]
     asked[0].answer(vote_response(Leadership(3, NodeId(2), Address("h", PORT + 2))))
     leaders = [member.raft.leader_id]
-    led_by(member, 2, 3)  # but it believes the leader
+    led_by(member, 2, 3)  # but it accepts the leader
     leaders.append(member.raft.leader_id)
     assert leaders == [None, 2]
 
@@ -262,7 +262,7 @@ def test_a_missing_memory_beside_a_log_stops_the_start() -> None:
 
 
 def candidate(member: RaftMember) -> list[Asked]:
-    """Have a member stand; return its requests for votes."""
+    """Make a member a candidate; return its vote requests."""
     granted(member)
     asked = member.asked(VoteRequest)
     assert not asked[0].request.topics[0].partitions[0].pre_vote
@@ -270,7 +270,7 @@ def candidate(member: RaftMember) -> list[Asked]:
 
 
 def test_two_candidates_without_the_third_voter_try_again_soon() -> None:
-    """A leader's process dies, and both others stand at once: neither has a majority left."""
+    """A leader dies, and both others are candidates at once: neither has a majority left."""
     member = RaftMember().start()
     member.pass_time(1_000)
     other, dead = candidate(member)
@@ -283,7 +283,7 @@ def test_two_candidates_without_the_third_voter_try_again_soon() -> None:
     assert any(one.pre_vote and one.replica_epoch == epoch for one in asked)
 
 
-def test_a_candidate_that_nobody_answers_keeps_asking_in_its_epoch() -> None:
+def test_a_candidate_without_responses_keeps_asking_in_its_epoch() -> None:
     member = RaftMember().start()
     member.pass_time(1_000)
     for asked in candidate(member):

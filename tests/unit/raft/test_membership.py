@@ -1,4 +1,4 @@
-"""Who votes, and how that changes (KIP-853)."""
+"""Tests the voters, and how they change (KIP-853)."""
 
 from typing import Any
 
@@ -35,20 +35,20 @@ def remove(leader: RaftMember, member: RaftMember) -> list[Any]:
 
 
 def outcome(answer: Any) -> list[Any]:
-    """Return a list that will hold the error code."""
-    heard: list[Any] = []
+    """Return a list that will get the error code."""
+    listener: list[Any] = []
     if isinstance(answer, Pending):
-        answer.when_done(lambda response: heard.append(response.error_code))
+        answer.when_done(lambda response: listener.append(response.error_code))
     else:
-        heard.append(answer.error_code)
-    return heard
+        listener.append(answer.error_code)
+    return listener
 
 
 def ids(member: RaftMember) -> list[int]:
     return [voter.id for voter in member.raft.voters]
 
 
-def test_the_first_leader_writes_down_who_votes() -> None:
+def test_the_first_leader_writes_the_voters() -> None:
     quorum = RaftQuorum(3)
     leader = quorum.elect()
     quorum.pass_time(500)
@@ -59,9 +59,9 @@ def test_the_first_leader_writes_down_who_votes() -> None:
     assert directories == {member.raft.identity.directory for member in quorum.members.values()}
 
 
-def test_the_set_of_the_settings_stays_until_all_were_heard_of() -> None:
+def test_the_set_of_the_settings_stays_until_all_voters_are_known() -> None:
     quorum = RaftQuorum(3)
-    quorum.deaf.add(3)
+    quorum.isolated.add(3)
     leader = quorum.elect()
     quorum.pass_time(2_000)
     assert not leader.raft.voters.directories_known
@@ -72,9 +72,9 @@ def test_an_observer_becomes_a_voter() -> None:
     quorum = RaftQuorum(3, spares=1)
     leader = quorum.elect()
     quorum.pass_time(500)
-    heard = add(leader, quorum.members[4])
+    listener = add(leader, quorum.members[4])
     quorum.pass_time(500)
-    assert heard == [0]
+    assert listener == [0]
     assert all(ids(member) == [1, 2, 3, 4] for member in quorum.members.values())
 
 
@@ -82,18 +82,18 @@ def test_a_new_voter_must_have_caught_up() -> None:
     quorum = RaftQuorum(3, spares=1)
     leader = quorum.elect()
     quorum.pass_time(500)
-    quorum.deaf.add(4)
+    quorum.isolated.add(4)
     quorum.pass_time(1_500)
-    heard = add(leader, quorum.members[4], timeout_ms=400)
+    listener = add(leader, quorum.members[4], timeout_ms=400)
     quorum.pass_time(300)
-    assert heard == []
+    assert listener == []
     quorum.pass_time(300)
-    assert heard == [ErrorCode.REQUEST_TIMED_OUT]
+    assert listener == [ErrorCode.REQUEST_TIMED_OUT]
     assert ids(leader) == [1, 2, 3]
 
 
 def test_one_change_at_a_time() -> None:
-    """The single-server bug: two changes under way can have majorities that share nobody."""
+    """The single-server bug: two changes in progress can have majorities without a common node."""
     quorum = RaftQuorum(3, spares=2)
     leader = quorum.elect()
     quorum.pass_time(500)
@@ -105,19 +105,19 @@ def test_one_change_at_a_time() -> None:
     assert ids(leader) == [1, 2, 3, 4]
 
 
-def test_a_set_that_is_cut_away_counts_no_more() -> None:
-    """Raft dissertation 4.1: a node goes by the latest set in its log, committed or not."""
+def test_a_set_that_is_truncated_counts_no_more() -> None:
+    """Raft dissertation 4.1: a node uses the latest voter set in its log, committed or not."""
     quorum = RaftQuorum(3, spares=1)
     leader = quorum.elect()
     quorum.pass_time(500)
-    quorum.deaf.add(leader.node_id)
+    quorum.isolated.add(leader.node_id)
     others = [n for n in (1, 2, 3) if n != leader.node_id]
-    heard = remove(leader, quorum.members[others[0]])
+    listener = remove(leader, quorum.members[others[0]])
     assert ids(leader) == sorted([leader.node_id, others[1]])
     quorum.elect()
-    quorum.deaf.clear()
+    quorum.isolated.clear()
     quorum.pass_time(3_000)
-    assert heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert listener == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert ids(leader) == [1, 2, 3]
 
 
@@ -125,13 +125,13 @@ def test_a_leader_that_is_voted_out_leads_until_that_is_committed() -> None:
     quorum = RaftQuorum(3)
     leader = quorum.elect()
     quorum.pass_time(500)
-    heard = remove(leader, leader)
+    listener = remove(leader, leader)
     assert leader.raft.elections.is_leader
     quorum.pass_time(1_000)
-    assert heard == [0]
+    assert listener == [0]
     assert quorum.leader not in (None, leader)
     assert not leader.raft.known_voters.include_this_node
-    assert leader.raft.leader_id == quorum.leader.node_id  # it observes now
+    assert leader.raft.leader_id == quorum.leader.node_id  # it is an observer now
 
 
 def test_the_last_voter_stays() -> None:

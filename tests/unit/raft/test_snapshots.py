@@ -1,4 +1,4 @@
-"""Snapshots: written when enough was committed, fetched in pieces, never trusted when damaged."""
+"""Tests snapshots: written after enough commits, fetched in pieces, rejected when damaged."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,7 +11,7 @@ from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ids import NodeId
 from barnabas.raft import answering
 from barnabas.raft.metadata_log import FOLDER
-from barnabas.raft.snapshots import (
+from barnabas.raft.metadata_snapshots import (
     RECORDS_A_BATCH,
     SUFFIX,
     Pair,
@@ -76,12 +76,12 @@ def test_a_snapshot_takes_the_place_of_the_log() -> None:
     assert member.raft.log.start_offset > 0
     member.raft.close()
     again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
-    assert [key for key, _ in again.heard.records] == [b"k%d" % n for n in range(45)]
-    assert "snapshot" in again.heard.events
+    assert [key for key, _ in again.listener.records] == [b"k%d" % n for n in range(45)]
+    assert "snapshot" in again.listener.events
 
 
 def test_a_damaged_snapshot_stops_the_node_and_stays() -> None:
-    """KAFKA-14618: an older one, or none, would look well and be wrong."""
+    """KAFKA-14618: an older snapshot, or none, would look valid and be wrong."""
     member = RaftMember(count=1, snapshot_after=10).start()
     propose(member, 0, 25)
     newest = names(member)[-1]
@@ -94,7 +94,7 @@ def test_a_damaged_snapshot_stops_the_node_and_stays() -> None:
 
 
 def test_damage_in_an_earlier_segment_stops_the_node() -> None:
-    """Recovery would cut the log there, and with it what later segments hold."""
+    """Recovery would truncate the log there, and delete what later segments hold."""
     member = RaftMember(count=1, snapshot_after=10).start()
     propose(member, 0, 15)
     segments = [n for n in member.disk.list(f"data/{FOLDER}") if n.endswith(".log")]
@@ -107,13 +107,13 @@ def test_damage_in_an_earlier_segment_stops_the_node() -> None:
 
 
 def test_a_power_cut_may_bring_back_some_of_what_was_dropped() -> None:
-    """The log's start was noted before: what lies below it is no gap."""
+    """The log's start was recorded before: what lies below it is no gap."""
     member = RaftMember(count=1, snapshot_after=10).start()
     propose(member, 0, 45)
     member.raft.close()
     member.disk.open(f"data/{FOLDER}/{0:020d}.log", create=True)
     again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
-    assert len(again.heard.records) == 45
+    assert len(again.listener.records) == 45
 
 
 def test_a_missing_snapshot_stops_the_node() -> None:
@@ -130,37 +130,37 @@ def test_a_missing_snapshot_stops_the_node() -> None:
 def test_a_node_that_comes_late_gets_a_snapshot(
     piece_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KIP-630: in pieces, when the log no longer reaches back to where it needs it."""
+    """KIP-630: a snapshot in pieces, if the leader's log no longer has the needed records."""
     monkeypatch.setattr(answering, "SNAPSHOT_PIECE_BYTES", piece_bytes)
     quorum = RaftQuorum(3, snapshot_after=10)
     leader = quorum.elect()
     late = next(n for n, m in quorum.members.items() if m is not leader)
-    quorum.deaf.add(late)
+    quorum.isolated.add(late)
     for number in range(60):
         leader.raft.propose([(b"k%d" % number, b"v")], 0)
         quorum.settle()
     assert leader.raft.log.start_offset > quorum.members[late].raft.end_offset
-    quorum.deaf.clear()
+    quorum.isolated.clear()
     quorum.pass_time(3_000)
     member = quorum.members[late]
-    assert member.heard.records == leader.heard.records
-    assert "snapshot" in member.heard.events
+    assert member.listener.records == leader.listener.records
+    assert "snapshot" in member.listener.events
     assert member.raft.end_offset == leader.raft.end_offset
     again = quorum.restart(late)
     quorum.pass_time(2_000)
-    assert again.heard.records == leader.heard.records
+    assert again.listener.records == leader.listener.records
 
 
 class Counted:
-    """A listener's content that is counted as it is read."""
+    """A listener's content that counts how much of it was read."""
 
     def __init__(self, member: RaftMember) -> None:
         self.read = 0
         self._member = member
-        member.heard.snapshot = self.snapshot  # type: ignore[method-assign]
+        member.listener.snapshot = self.snapshot  # type: ignore[method-assign]
 
     def snapshot(self) -> Iterator[Pair]:
-        return self._counted(list(self._member.heard.records))
+        return self._counted(list(self._member.listener.records))
 
     def _counted(self, pairs: list[Pair]) -> Iterator[Pair]:
         for pair in pairs:
@@ -169,7 +169,7 @@ class Counted:
 
 
 def due(count: int) -> tuple[RaftMember, Counted]:
-    """Return a lone member that has begun a snapshot of so many records."""
+    """Return a single member that has begun a snapshot of a number of records."""
     member = RaftMember(count=1, snapshot_after=count).start()
     counted = Counted(member)
     member.raft.propose([(b"k%d" % number, b"v") for number in range(count)], 0)
@@ -178,7 +178,7 @@ def due(count: int) -> tuple[RaftMember, Counted]:
 
 
 def step(member: RaftMember) -> bool:
-    """Carry out the next sync; tell whether there was one."""
+    """Carry out the next sync; return whether there was one."""
     found = next((each for each in member.outbox if isinstance(each, MakeDurable)), None)
     if found is not None:
         member.outbox.remove(found)
@@ -209,7 +209,7 @@ def test_what_is_committed_meanwhile_is_in_the_next_snapshot() -> None:
     content = member.disk.read_bytes(member.raft.snapshots.path(newest))
     assert len(decode(newest, content).records) == 1_000
     again = RaftMember(count=1, disk=member.disk).start()
-    assert len(again.heard.records) == 1_005
+    assert len(again.listener.records) == 1_005
 
 
 def propose_one(member: RaftMember, number: int) -> None:
@@ -225,10 +225,10 @@ def test_the_log_stays_until_the_snapshot_is_safe() -> None:
         for _ in range(cut):
             propose_one(member, 0)
             step(member)
-        count = len(member.heard.records)
+        count = len(member.listener.records)
         member.disk.power_cut(Random(cut))
         again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
-        assert len(again.heard.records) == count
+        assert len(again.listener.records) == count
 
 
 def test_a_snapshot_that_is_given_up_leaves_nothing_behind() -> None:

@@ -1,4 +1,4 @@
-"""Two logs find where they part, one epoch at a time."""
+"""Tests how two logs find the point where they diverge, one epoch at a time."""
 
 from random import Random
 
@@ -22,10 +22,10 @@ def test_logs_that_agree_do_not_diverge() -> None:
     leader = epochs([(1, 0), (3, 90)])
     assert divergence(leader, 120, 3, 100) is None
     assert divergence(leader, 120, 1, 90) is None
-    assert divergence(leader, 120, -1, 0) is None, "an empty log agrees with any"
+    assert divergence(leader, 120, -1, 0) is None, "an empty log is a prefix of any log"
 
 
-def test_an_epoch_that_ended_earlier_tells_where() -> None:
+def test_an_epoch_that_ended_earlier_returns_its_end() -> None:
     assert divergence(epochs([(1, 0), (3, 90)]), 120, 1, 100) == Diverging(1, 90)
 
 
@@ -78,7 +78,7 @@ def test_both_sides_meet_at_the_last_batch_they_share(seed: int) -> None:
         if told is None:
             break
         end = common_end(at_follower, len(follower), told)
-        assert end < len(follower) or end == 0, "each answer must get on"
+        assert end < len(follower) or end == 0, "each response must make progress"
         del follower[end:]
         at_follower.truncate_end(end)
     assert follower == leader[: len(follower)]
@@ -92,7 +92,7 @@ def written(
     above: int,
     exclude: set[int] | None = None,
 ) -> list[tuple[int, int]]:
-    """Return a log as its batches' epochs, with something of the writer in each."""
+    """Return a log as its batches' epochs, with a mark of the writer in each."""
     log = list(before)
     latest = log[-1][0] if log else 0
     for _ in range(count):

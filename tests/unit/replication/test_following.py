@@ -1,4 +1,4 @@
-"""A fetcher's dialogue with a leader: what it names, when, and what it does about answers."""
+"""Tests a fetcher's dialogue with a leader: its requests, their times, and its reactions."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from barnabas.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from barnabas.protocol.replica_fetch import VERSION, Copied
+from barnabas.protocol.replica_fetch_codec import VERSION, Copied
 from barnabas.replication.following import ANSWER_TIMEOUT_MS, LINGER_MS, REMIND_MS, Fetcher, Key
 from barnabas.replication.throttle import Throttle
 
@@ -24,7 +24,7 @@ SESSION = 77
 
 @dataclass
 class FakeReplica:
-    """A copy that only counts."""
+    """A replica that only counts."""
 
     number: int
     leader_epoch: int = 4
@@ -90,7 +90,7 @@ class Talk:
         self.timers.fire()
 
     def asked(self) -> Ask:
-        """Return the one request that set out since the last."""
+        """Return the one request that was sent since the last call."""
         (ask,) = [effect for effect in self.outbox if isinstance(effect, Ask)]
         self.outbox.remove(ask)
         return ask
@@ -107,7 +107,7 @@ def read(ask: Ask) -> FetchRequest:
 
 
 def named(ask: Ask) -> dict[int, int]:
-    """Return the partitions of a request, with the offsets they want."""
+    """Return the partitions of a request, with their fetch offsets."""
     return {p.partition: p.fetch_offset for _, parts in read(ask).topics for p in parts}
 
 
@@ -123,7 +123,7 @@ def sent(number: int, content: bytes = b"", code: int = 0, start: int = 0) -> Pa
     )
 
 
-def test_the_first_request_names_everything_and_says_who_asks() -> None:
+def test_the_first_request_lists_all_partitions_and_the_follower() -> None:
     talk = Talk(FakeReplica(0), FakeReplica(1, end=7))
     ask = talk.asked()
     request = read(ask)
@@ -144,7 +144,9 @@ def test_later_ones_name_only_what_has_moved() -> None:
     assert (read(ask).session_id, read(ask).session_epoch) == (SESSION, 1)
     answer(ask)
     ask = talk.asked()
-    assert (named(ask), read(ask).session_epoch) == ({}, 2), "one always waits at the leader"
+    assert (named(ask), read(ask).session_epoch) == ({}, 2), (
+        "one request always waits at the leader"
+    )
 
 
 def test_an_offset_is_named_only_once_it_is_synced() -> None:
@@ -193,7 +195,7 @@ def test_a_log_that_the_leader_has_left_behind_starts_over() -> None:
     assert named(talk.asked()) == {0: 50}
 
 
-def test_who_does_not_lead_is_asked_again_later_and_the_others_go_on() -> None:
+def test_a_partition_without_its_leader_is_retried_later_and_the_others_continue() -> None:
     talk = Talk(FakeReplica(0), FakeReplica(1))
     answer(talk.asked(), sent(0, code=ErrorCode.NOT_LEADER_OR_FOLLOWER), sent(1, b"123"))
     ask = talk.asked()
@@ -221,7 +223,7 @@ def test_what_is_damaged_on_its_way_is_refused_and_fetched_again() -> None:
     assert named(talk.asked()) == {0: 10}
 
 
-def test_where_an_answer_is_lost_everything_is_named_anew() -> None:
+def test_a_lost_response_starts_a_new_session() -> None:
     talk = Talk(FakeReplica(0), FakeReplica(1))
     answer(talk.asked(), sent(0, b"12345"))
     talk.asked().done(None)
@@ -233,7 +235,7 @@ def test_where_an_answer_is_lost_everything_is_named_anew() -> None:
     assert (read(ask).session_id, read(ask).session_epoch) == (SESSION, 0)
 
 
-def test_who_is_registered_anew_names_everything_anew() -> None:
+def test_a_follower_that_registered_again_starts_a_new_session() -> None:
     talk = Talk(FakeReplica(0), FakeReplica(1))
     answer(talk.asked(), sent(0, b"ab"), sent(1))
     waiting = talk.asked()
@@ -244,7 +246,7 @@ def test_who_is_registered_anew_names_everything_anew() -> None:
     assert named(again) == {0: 12, 1: 10}
 
 
-def test_a_session_that_the_leader_does_not_know_is_begun_anew() -> None:
+def test_a_session_that_the_leader_does_not_know_is_started_again() -> None:
     talk = Talk(FakeReplica(0))
     answer(talk.asked())
     answer(talk.asked(), code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, session=0)
@@ -265,7 +267,7 @@ def test_an_answer_from_before_a_partition_moved_is_ignored() -> None:
     assert later.taken == [b"of epoch 5"]
 
 
-def test_what_is_forgotten_is_said_and_no_longer_copied() -> None:
+def test_what_is_forgotten_is_reported_and_no_longer_copied() -> None:
     copy = FakeReplica(0)
     talk = Talk(copy)
     answer(talk.asked())
@@ -279,7 +281,7 @@ def test_what_is_forgotten_is_said_and_no_longer_copied() -> None:
     assert (copy.taken, talk.is_silent(), talk.fetcher.is_idle) == ([], True, True)
 
 
-def test_copies_that_catch_up_wait_for_their_share_and_those_in_sync_do_not() -> None:
+def test_replicas_that_catch_up_are_throttled_and_those_in_sync_are_not() -> None:
     lagging, current = FakeReplica(0, is_in_sync=False), FakeReplica(1)
     talk = Talk(lagging, current, rate=1_000)
     answer(talk.asked(), sent(0, b"x" * 500), sent(1, b"x" * 500))
@@ -291,7 +293,7 @@ def test_copies_that_catch_up_wait_for_their_share_and_those_in_sync_do_not() ->
 def test_a_throttle_that_is_lifted_is_noticed_within_a_second() -> None:
     talk = Talk(FakeReplica(0, is_in_sync=False), rate=1)
     answer(talk.asked(), sent(0, bytes(1000)))
-    assert named(talk.asked()) == {}  # it waits at the leader for others
+    assert named(talk.asked()) == {}  # it waits at the leader for other partitions
     talk.pass_time(999)
     assert talk.is_silent()
     talk.throttle.limit(1_000_000)
@@ -318,7 +320,7 @@ def test_an_answer_that_makes_no_sense_costs_the_session() -> None:
     assert named(talk.asked()) == {0: 10}
 
 
-def test_a_copy_that_is_out_of_sync_says_again_where_it_is() -> None:
+def test_a_replica_out_of_sync_sends_its_offset_again() -> None:
     copy = FakeReplica(0)
     talk = Talk(copy)
     answer(talk.asked(), sent(0))

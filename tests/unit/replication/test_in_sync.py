@@ -1,4 +1,4 @@
-"""Who counts: the high watermark, and when a follower leaves the ISR or joins it."""
+"""Tests the high watermark, and when a follower leaves the ISR or joins it."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ LAG_MAX_MS = 10_000
 
 @dataclass
 class Led:
-    """A leader's view, with a log that ends somewhere."""
+    """A leader's view of its followers, with a log of a given length."""
 
     in_sync: InSync
     end: int = 0
@@ -38,16 +38,16 @@ def led(isr: list[int], *, epoch_start: int = 0, end: int = 0, min_isr: int = 2)
     return Led(in_sync, end)
 
 
-def test_the_high_watermark_is_what_everybody_in_sync_has() -> None:
+def test_the_high_watermark_is_what_every_in_sync_replica_has() -> None:
     leader = led([ME, NEAR, FAR], end=20)
-    assert leader.in_sync.high_watermark(20) == -1, "nobody has said yet what it has"
+    assert leader.in_sync.high_watermark(20) == -1, "no follower has reported its offset yet"
     leader.fetch(NEAR, 15)
     leader.fetch(FAR, 12)
     assert leader.in_sync.high_watermark(20) == 12
-    assert leader.in_sync.high_watermark(9) == 9, "nor may it pass what is safe here"
+    assert leader.in_sync.high_watermark(9) == 9, "it must not pass what is synced here"
 
 
-def test_who_is_out_of_sync_does_not_hold_it_up() -> None:
+def test_a_replica_out_of_sync_does_not_hold_it_up() -> None:
     leader = led([ME, NEAR], end=20)
     leader.fetch(NEAR, 15)
     assert leader.in_sync.high_watermark(20) == 15
@@ -115,19 +115,19 @@ def test_one_that_has_not_fetched_in_this_epoch_does_not_join() -> None:
 
 
 @pytest.mark.parametrize("epochs", [{ME: 7, NEAR: 7}, {ME: 7, NEAR: 7, FAR: 8}])
-def test_one_that_is_fenced_or_was_started_anew_does_not_join(epochs: dict[int, int]) -> None:
+def test_a_fenced_or_restarted_broker_does_not_join(epochs: dict[int, int]) -> None:
     leader = led([ME, NEAR])
     leader.fetch(FAR, 0, broker_epoch=7)
     assert leader.proposal(epochs) is None
     assert leader.proposal() == [ME, NEAR, FAR]
 
 
-def test_a_fetch_of_an_earlier_life_is_not_believed() -> None:
+def test_a_fetch_of_an_earlier_process_does_not_count() -> None:
     leader = led([ME, NEAR], end=20)
     assert leader.fetch(FAR, 5, broker_epoch=8)
     assert not leader.fetch(FAR, 20, broker_epoch=7)
     assert leader.in_sync.followers[FAR].end_offset == 5
-    assert not leader.fetch(9, 20), "nor one of a stranger"
+    assert not leader.fetch(9, 20), "nor one of an unknown broker"
 
 
 def test_one_leaves_that_was_behind_for_too_long() -> None:
@@ -143,7 +143,7 @@ def test_one_leaves_that_was_behind_for_too_long() -> None:
 def test_one_leaves_that_is_behind_by_too_many_records() -> None:
     leader = led([ME, NEAR, FAR], end=20)
     leader.fetch(NEAR, 20)
-    assert leader.proposal(lag_max_records=9) is None, "one that has not fetched yet may be near"
+    assert leader.proposal(lag_max_records=9) is None, "one that has not fetched yet may be close"
     leader.fetch(FAR, 10)
     assert leader.proposal(lag_max_records=10) is None
     assert leader.proposal(lag_max_records=9) == [ME, NEAR]
@@ -160,14 +160,14 @@ def test_one_that_keeps_pace_stays_though_it_never_has_the_very_last() -> None:
         assert leader.proposal() is None
 
 
-def test_one_that_has_everything_stays_however_long_nothing_happens() -> None:
+def test_a_follower_with_all_records_stays_in_sync_without_traffic() -> None:
     leader = led([ME, NEAR, FAR], end=20)
     leader.fetch(NEAR, 20)
     leader.fetch(FAR, 20)
     leader.now_ms += 100 * LAG_MAX_MS
     assert leader.proposal() is None
     leader.in_sync.look(leader.end, leader.now_ms)
-    leader.end += 1  # and is not at once too late for what comes after
+    leader.end += 1  # and is not at once too late for later records
     assert leader.proposal() is None
 
 

@@ -1,9 +1,9 @@
-"""Catching up is paid for with time."""
+"""Tests that fetches for catching up are delayed."""
 
 from barnabas.replication.throttle import Throttle
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_without_a_limit_no_client_waits() -> None:
     throttle = Throttle(0)
     throttle.use(1 << 40, 0)
     assert throttle.delay_ms(0) == 0
@@ -26,7 +26,7 @@ def test_time_in_which_nothing_came_is_not_saved_up() -> None:
     assert throttle.delay_ms(60_000) == 1_000
 
 
-def test_another_rate_starts_afresh() -> None:
+def test_another_rate_starts_again() -> None:
     throttle = Throttle(1)
     throttle.use(1_000_000, 0)
     throttle.limit(1_000)

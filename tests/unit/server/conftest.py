@@ -1,4 +1,4 @@
-"""Two brokers that can talk to each other."""
+"""Fixtures: two brokers that can connect to each other."""
 
 from collections.abc import Iterator
 from pathlib import Path

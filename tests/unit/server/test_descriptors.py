@@ -1,4 +1,4 @@
-"""Descriptors that are kept back, and syncs that could not begin for want of one."""
+"""Tests reserved file descriptors, and syncs that could not start without one."""
 
 import errno
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.model.errors import SyncFailedError
-from barnabas.server import effects
-from barnabas.server.descriptors import SpareDescriptors
-from barnabas.server.effects import sync_or_stop
+from barnabas.server import effect_runner
+from barnabas.server.effect_runner import sync_or_stop
+from barnabas.server.files.descriptors import SpareDescriptors
 from barnabas.server.listener import TOLD_EVERY_S, RefusedConnections
 from barnabas.storage.flush import FlushTask
 from tests.support.disks.memory_disk import MemoryDisk
@@ -19,11 +19,11 @@ TASK = FlushTask((), ("data",), 0, 0, 0, ())
 
 
 class _Stopped(BaseException):
-    """In place of the end of the process."""
+    """Replaces the end of the process."""
 
 
 class _Exhausted(MemoryDisk):
-    """A disk whose folders cannot be opened a number of times."""
+    """A disk that fails to open folders a number of times."""
 
     def __init__(self, *codes: int) -> None:
         super().__init__()
@@ -50,12 +50,12 @@ def _no_exit(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(_: BaseException) -> None:
         raise _Stopped
 
-    monkeypatch.setattr(effects, "stop_at_once", stop)
-    monkeypatch.setattr(effects, "SYNC_AGAIN_S", 0)
+    monkeypatch.setattr(effect_runner, "stop_at_once", stop)
+    monkeypatch.setattr(effect_runner, "SYNC_AGAIN_S", 0)
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, code: int, times: int) -> list[str]:
-    """Have the system refuse to open files a number of times; return what was asked for."""
+    """Make the system refuse to open files a number of times; return the attempts."""
     real, asked = os.open, []
 
     def open_(path: str, flags: int, mode: int = 0o777) -> int:
@@ -75,7 +75,7 @@ def test_what_could_not_be_opened_is_synced_later(code: int) -> None:
     assert disk.synced == 1
 
 
-def test_whatever_else_keeps_a_folder_from_being_synced_ends_the_process() -> None:
+def test_any_other_error_of_a_folder_sync_ends_the_process() -> None:
     with pytest.raises(_Stopped):
         sync_or_stop(_Exhausted(errno.EIO), TASK)
 
@@ -98,7 +98,7 @@ def test_a_spare_is_given_up_to_open_a_file(
     with spares.opened(str(tmp_path), os.O_RDONLY) as descriptor:
         assert os.fstat(descriptor).st_ino == tmp_path.stat().st_ino
         assert len(spares._held) == 2 - times
-    assert len(spares._held) == 2  # taken back as soon as there are some
+    assert len(spares._held) == 2  # reserved again as soon as there are some
     assert len([path for path in asked if path == str(tmp_path)]) == times + 1
 
 
@@ -134,7 +134,9 @@ def test_spares_are_given_back_with_the_last_broker() -> None:
         assert not spared
 
 
-def test_refusals_are_told_once_and_then_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_are_logged_once_and_then_from_time_to_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now_s, told = [0.0], []
 
     class Log:

@@ -1,4 +1,4 @@
-"""The operating system's files: short writes, full disks, renames, maps."""
+"""Tests the operating system's files: short writes, full disks, renames, maps."""
 
 import errno
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.model.ports import Buffer
-from barnabas.server import disk as disks
-from barnabas.server.disk import OsDisk
+from barnabas.server.files import disk as disks
+from barnabas.server.files.disk import OsDisk
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from tests.support.disks.log_changes import drop_segments
@@ -26,7 +26,7 @@ def disk() -> OsDisk:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system that is soon full."""
+    """A small file system that is soon full."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a file system")
     folder = tmp_path / "small"
@@ -36,7 +36,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=False
     )
     if mounted.returncode:
-        pytest.skip("this machine does not let us mount")
+        pytest.skip("this machine does not allow mounts")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 

@@ -1,4 +1,4 @@
-"""Syncs of changes: off the loop, each folder once for all who wait for it, none given up."""
+"""Tests syncs of changes: off the event loop, each folder once for all, and none lost."""
 
 import asyncio
 import threading
@@ -8,14 +8,14 @@ import pytest
 
 from barnabas.effects import MakeDurable
 from barnabas.model.errors import SyncFailedError
-from barnabas.server import durable_threads
-from barnabas.server.durable_threads import REPORTED_AT_ONCE, DurableThreads
+from barnabas.server.files import durable_threads
+from barnabas.server.files.durable_threads import REPORTED_AT_ONCE, DurableThreads
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.storage.changes import Sync
 
 
 class Bench:
-    """Threads on a loop, a disk that writes down its syncs, and what was reported."""
+    """Threads on an event loop, a disk that records its syncs, and the reported results."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.disk = MemoryDisk()
@@ -111,7 +111,7 @@ def test_a_failed_sync_ends_the_process() -> None:
     async def scene(bench: Bench) -> None:
         bench.failures = [SyncFailedError("broken")]
         bench.threads.submit(request("data"))
-        await bench.reported(1)  # a real process is gone by then
+        await bench.reported(1)  # a real process would have ended by then
 
     assert [str(error) for error in play(scene).stopped] == ["broken"]
 

@@ -1,4 +1,4 @@
-"""Carrying out effects: what takes minutes keeps nothing else waiting."""
+"""Tests carrying out effects: long work does not delay anything else."""
 
 import asyncio
 import threading
@@ -9,9 +9,9 @@ import pytest
 
 from barnabas.app import new_event_loop
 from barnabas.effects import Clean, Effect, Remove, Verify
-from barnabas.server.effects import EffectDriver
+from barnabas.server.effect_runner import EffectDriver
 from barnabas.server.server import Server
-from barnabas.storage.compaction import CleaningPlan
+from barnabas.storage.compacting.compaction import CleaningPlan
 from tests.support.talk.peer_pair import edge
 
 PATIENCE_S = 30
@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Have every job that runs in a process of its own last until this is set."""
+    """Make every job in a separate process last until this is set."""
     released = threading.Event()
 
     def run(*_: object) -> None:
@@ -57,7 +57,7 @@ def a_clean(folder: Path) -> Clean:
 
 
 def turn_until(server: Server, event: threading.Event) -> None:
-    """Let the loop turn until a thread has set an event."""
+    """Run the event loop until a thread has set an event."""
     waited = server.loop.run_in_executor(None, event.wait, PATIENCE_S)
     assert server.loop.run_until_complete(waited)
 
@@ -101,7 +101,9 @@ def test_compaction_and_scrubbing_do_not_wait_for_each_other(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """Two scrubs, as a restart with `verify_on_start` may ask for, and a compaction beside them."""
+    """Test two scrubs, which a restart with `verify_on_start` may start, and a compaction beside
+    them.
+    """
     cleaned = threading.Event()
 
     def run(_: EffectDriver, job: dict[str, object], *__: object) -> None:
@@ -119,7 +121,7 @@ def test_compaction_and_scrubbing_do_not_wait_for_each_other(
 def test_the_output_of_a_compaction_that_was_killed_is_removed(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """By the kernel, for example, where memory runs out: the process cannot do it by itself."""
+    """The kernel may kill it, for example, if memory runs out."""
     monkeypatch.setattr(EffectDriver, "_run_apart", lambda *_: None)
     output = tmp_path / "cleaning"
     output.mkdir()

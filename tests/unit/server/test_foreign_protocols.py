@@ -1,8 +1,7 @@
-"""Clients that speak HTTP or TLS to a Kafka listener are told so, and the log says who they are."""
+"""Tests clients that speak HTTP or TLS to a Kafka listener: the response and the log event."""
 
 import http.client
 import json
-import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -12,13 +11,19 @@ from typing import Any
 
 import pytest
 
-from barnabas import logs
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.server.farewell import DISCARDED_BYTES_MAX
-from barnabas.server.foreign import HTTP_METHODS, HTTP_REQUEST, TLS_ALERT, TLS_CLIENT_HELLO
+from barnabas.server.foreign import (
+    HTTP_METHODS,
+    HTTP_REQUEST,
+    TLS_ALERT,
+    TLS_BROKER_HELLO,
+    TLS_CLIENT_HELLO,
+)
 from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
+from tests.support.log_streams import logged
 from tests.support.talk.one_connection import OneConnection
 
 PATIENCE_S = 30
@@ -26,12 +31,7 @@ REQUEST = b"GET /metrics HTTP/1.1\r\nHost: broker\r\nAccept: */*\r\n\r\n"
 CLIENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64)
 
 
-@pytest.fixture(scope="module")
-def log() -> Iterator[StringIO]:
-    stream = StringIO()
-    logs.configure(json=True, stream=stream)
-    yield stream
-    logging.getLogger().removeHandler(logs._forward)
+log = pytest.fixture(logged, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def broker(log: StringIO) -> Iterator[Broker]:
 
 @pytest.fixture(params=["clients", "peers"])
 def address(broker: Broker, request: pytest.FixtureRequest) -> tuple[str, int]:
-    """Each of the listeners behaves alike."""
+    """Both listeners behave in the same way."""
     if request.param == "peers":
         assert broker.peer_address is not None
         return broker.peer_address
@@ -63,7 +63,7 @@ def lines_from(log: StringIO, event: str, first: int) -> list[dict[str, Any]]:
 
 
 def received(client: socket.socket) -> bytes:
-    """Return everything up to the end of the connection."""
+    """Return all bytes up to the end of the connection."""
     content = bytearray()
     while part := client.recv(4096):
         content += part
@@ -112,8 +112,12 @@ def test_http_request_that_arrives_byte_by_byte(address: tuple[str, int]) -> Non
     assert ask(address, *(bytes([byte]) for byte in REQUEST)) == whole
 
 
-def test_log_names_the_protocol_and_the_client(address: tuple[str, int], log: StringIO) -> None:
-    before = {event: len(lines(log, event)) for event in (HTTP_REQUEST, TLS_CLIENT_HELLO)}
+def test_log_names_the_protocol_and_the_client(
+    address: tuple[str, int], log: StringIO, request: pytest.FixtureRequest
+) -> None:
+    hellos = (TLS_CLIENT_HELLO.format(protocol="PLAINTEXT"), TLS_BROKER_HELLO)
+    hello = hellos[request.node.callspec.id == "peers"]
+    before = {event: len(lines(log, event)) for event in (HTTP_REQUEST, hello)}
     ask(address, REQUEST)
     ask(address, CLIENT_HELLO)
     for event, count in before.items():

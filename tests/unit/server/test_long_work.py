@@ -1,8 +1,8 @@
-"""A polite client over a real socket, while the broker does for another what takes long.
+"""Tests a small request over a real socket while another client's request takes long.
 
-What matters is the order of answers: the polite client asks second and is answered first. A busy
-machine may let it ask too late, so it has several attempts; a broker that does the work in one
-event answers the other client first in all of them.
+The order of the responses counts: the polite client sends second and gets its response first. On a
+busy machine its request may come too late, so it has several attempts. A broker that does the long
+work in one event answers the other client first in all of them.
 """
 
 import select
@@ -40,7 +40,7 @@ SMALL_BATCHES = 20_000
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Return a broker that has just started on topics that others have filled."""
+    """Return a broker that has just started on existing topics."""
     folder: Path = tmp_path_factory.mktemp("data")
     talk = Dialogue(folder)
     create_topic(talk, "large", PARTITIONS)
@@ -61,7 +61,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def clients(broker: Broker) -> Iterator[tuple[RawClient, RawClient]]:
-    """Return a client that asks for much, and a polite one."""
+    """Return a client with a large request, and a polite one."""
     host, port = broker.bootstrap.split(":")
     with RawClient((host, int(port))) as greedy, RawClient((host, int(port))) as polite:
         yield greedy, polite
@@ -73,7 +73,7 @@ def overtaken(
     version: int,
     answer_type: type[Answer],
 ) -> Answer | None:
-    """Return the first answer that came after the polite client's."""
+    """Return the first response that came after the polite client's."""
     greedy, polite = clients
     for request in requests:
         greedy.send_request(request, version)
@@ -86,7 +86,7 @@ def overtaken(
 
 
 def of_many_records(count: int) -> bytes:
-    """Return a batch of the smallest records with a key, packed into a few bytes."""
+    """Return a batch of the smallest records with a key, compressed into a few bytes."""
     packed = compress(Codec.ZSTD, bytes([14, 0, 0, 0, 2, 107, 0, 0]) * count)
     batch = build([Record(0, START_MS, b"k", b"")])[:HEADER_BYTES] + packed
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
@@ -105,7 +105,7 @@ def test_look_ups_by_time_hold_up_no_other_client(clients: tuple[RawClient, RawC
     assert offsets == [RECORDS - 1] * PARTITIONS
 
 
-def test_a_batch_of_very_many_records_holds_up_no_other_client(
+def test_a_batch_of_very_many_records_does_not_delay_other_clients(
     clients: tuple[RawClient, RawClient],
 ) -> None:
     requests = [produce_request("compacted", of_many_records(200_000))] * ATTEMPTS
@@ -123,7 +123,7 @@ def test_a_batch_of_more_records_than_are_opened_is_refused(
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_a_first_read_of_stored_records_holds_up_no_other_client(
+def test_a_first_read_of_stored_records_does_not_delay_other_clients(
     clients: tuple[RawClient, RawClient],
 ) -> None:
     sizes = {"partition_max_bytes": 1 << 24, "max_bytes": 1 << 24}

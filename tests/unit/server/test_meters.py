@@ -1,4 +1,4 @@
-"""Meters: a collector counts requests by API and error, over real sockets, and reads gauges."""
+"""Tests meters over real sockets: requests by API and error, and gauges."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,6 +7,7 @@ from struct import pack
 import pytest
 
 from barnabas.app import BrokerProcess
+from barnabas.handlers.response_errors import first_error
 from barnabas.model.errors import ErrorCode
 from barnabas.model.meters import NO_METERS
 from barnabas.protocol.api_keys import ApiKey
@@ -24,7 +25,6 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.server import gauges
 from barnabas.server.kafka_session import KafkaSession
-from barnabas.server.response_errors import first_error
 from barnabas.server.server import Server
 from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient, frame_of, framed
@@ -74,7 +74,7 @@ def test_requests_are_counted_with_bytes_and_latency(
     assert metadata.bytes_in == 3 * len(frame_of(METADATA, 12))
     assert produced.bytes_in == 5 * len(frame_of(produce(), 9))
     assert metadata.bytes_out > 3 * len(TOPIC)
-    assert produced.bytes_out % 5 == 0, "all answers are alike"
+    assert produced.bytes_out % 5 == 0, "all responses are the same"
     assert produced.bytes_out > 5 * len(TOPIC)
     assert 0 < metadata.latency_ns < 30 * NS_PER_S
     assert 0 < produced.latency_ns < 30 * NS_PER_S
@@ -115,13 +115,13 @@ def test_a_request_without_answer_is_counted(meters: MemoryMeters, client: RawCl
 
 def test_answers_behind_a_long_poll_are_counted(meters: MemoryMeters, client: RawClient) -> None:
     client.ask(METADATA, 12, MetadataResponse)
-    client.send_request(fetch_request(TOPIC, max_wait_ms=200), 12)
+    client.send_request(fetch_request(TOPIC, max_wait_ms=2_000), 12)
     client.send_request(ApiVersionsRequest(), 0)
     sizes = [len(client.receive_frame()) for _ in range(2)]
     totals = [meters.totals[key, 0] for key in (ApiKey.FETCH, ApiKey.API_VERSIONS)]
     assert [total.requests for total in totals] == [1, 1]
     assert [total.bytes_out for total in totals] == sizes
-    assert totals[0].latency_ns > NS_PER_S // 10
+    assert totals[0].latency_ns < NS_PER_S, "the wait that the client asked for does not count"
 
 
 def test_gauges_show_queues_and_logs(meters: MemoryMeters, client: RawClient) -> None:

@@ -1,4 +1,4 @@
-"""No sync runs on the event loop while clients are served, whatever clients and chores ask for."""
+"""Tests that no sync runs on the event loop while clients are served, for any request or chore."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 class Syncs:
-    """Which folders and files were synced, on which threads."""
+    """The synced folders and files, and their threads."""
 
     def __init__(self) -> None:
         self.made: list[tuple[str, str]] = []
@@ -134,7 +134,7 @@ def test_topics_are_deleted(broker: Broker, syncs: Syncs) -> None:
 def test_metadata_is_summed_up(broker: Broker, syncs: Syncs) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     metadata = broker.data / "__cluster_metadata"
-    for number in range(20):  # the log goes behind an earlier snapshot than the last
+    for number in range(20):  # the log starts after an earlier snapshot than the last
         create(admin, *(NewTopic(f"orders-{number}-{each}", 1) for each in range(20)))
         if (metadata / "log-start-offset").exists():
             break

@@ -1,4 +1,4 @@
-"""Requests that a broker forwards over a real connection: in an Envelope, if the peer serves it."""
+"""Tests requests that a broker forwards: in an Envelope, if the other broker serves it."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.server import peer_connection
-from barnabas.server.peer_versions import Versions, served_versions
+from barnabas.server.peers import peer_connection
+from barnabas.server.peers.peer_versions import Versions, served_versions
 from tests.support.talk.peer_pair import LONG_MS, Pair
 from tests.support.talk.rows import with_handler
 
@@ -32,7 +32,7 @@ class Forwarding:
         self.pair = pair
         self.seen: list[RequestContext] = []
         self.versions: Versions = {}
-        """Replaces what the controller says that it serves."""
+        """Replaces the list of APIs that the controller serves."""
         monkeypatch.setattr(pair.asker.node.peers, "address_of", lambda _: pair.address)
         monkeypatch.setitem(SERVED, KEY, with_handler(SERVED[KEY], self._handle))
         monkeypatch.setattr(peer_connection, "served_versions", self._served)

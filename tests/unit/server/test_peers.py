@@ -1,4 +1,4 @@
-"""Questions between brokers over real sockets: their order, their sizes and their ends."""
+"""Tests requests between brokers over real sockets: their order, sizes and ends."""
 
 import asyncio
 import contextlib
@@ -36,8 +36,8 @@ from barnabas.protocol.messages.fetch_snapshot import (
     FetchSnapshotResponseTopicSnapshot,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.server.peer_links import IDLE_MS
-from barnabas.server.peer_versions import served_versions
+from barnabas.server.peers.peer_links import IDLE_MS
+from barnabas.server.peers.peer_versions import served_versions
 from barnabas.testing.raw_client import RawClient
 from tests.support.talk.peer_pair import LONG_MS, Pair
 from tests.support.talk.rows import row_of
@@ -47,7 +47,7 @@ REPLY_HEAD = Struct(">iib")
 LISTING_HEAD = Struct(">ii")
 LENGTH = Struct(">i")
 HELLO_NUMBER = 1
-"""The correlation id of the question for versions."""
+"""The correlation id of the ApiVersions request."""
 
 hello = ApiVersionsRequest(client_software_name="broker", client_software_version="1")
 
@@ -59,7 +59,7 @@ def beat(number: int) -> BrokerHeartbeatRequest:
 
 
 class Beats:
-    """A handler that answers at once, or when it is told to."""
+    """A handler that answers at once, or when a test says so."""
 
     def __init__(self) -> None:
         self.held: list[Pending[BrokerHeartbeatResponse]] = []
@@ -68,7 +68,7 @@ class Beats:
 
     def handle(self, _: object, request: BrokerHeartbeatRequest, context: Any) -> object:
         assert context.caller.listener.is_peer
-        context.throttle_ms = LONG_MS  # which is for clients to heed
+        context.throttle_ms = LONG_MS  # clients must obey it, brokers need not
         self.asked.append(request.broker_id)
         answer = BrokerHeartbeatResponse(throttle_time_ms=request.broker_id)
         if not self.hold:
@@ -105,7 +105,7 @@ ALL_OF_TODAY = {ApiKey.BROKER_HEARTBEAT: (0, 2), ApiKey.BROKER_REGISTRATION: (0,
 def stranger(
     pair: Pair, talk: Talk, served: dict[ApiKey, tuple[int, int]] | None = ALL_OF_TODAY
 ) -> Iterator[Address]:
-    """A stub that says which versions it serves, and then answers as a test wants."""
+    """A stub that reports its API versions, and then answers as a test wants."""
 
     ended: list[asyncio.Event] = []
 
@@ -130,7 +130,7 @@ def stranger(
 
 
 def listing(served: dict[ApiKey, tuple[int, int]]) -> bytes:
-    """Return the answer to the first question of a connection."""
+    """Return the response to the first request of a connection."""
     keys = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in served.items()
@@ -175,9 +175,9 @@ def test_lanes_do_not_wait_for_each_other(pair: Pair, beats: Beats) -> None:
     ]
 
 
-def test_one_who_fails_to_hear_does_not_keep_others_from_it(pair: Pair, beats: Beats) -> None:
+def test_a_failing_listener_does_not_stop_the_others(pair: Pair, beats: Beats) -> None:
     def fail(_: object) -> None:
-        raise RuntimeError("a fault of ours")
+        raise RuntimeError("a defect")
 
     pair.ask(beat(1), done=fail)
     assert pair.wait(pair.ask(beat(2))).throttle_time_ms == 2
@@ -193,18 +193,18 @@ def test_large_answers(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [LARGE, 3, 300_000, LARGE, 262_144, 9_000_000, 0, 9_000_001]
     digests: list[bytes] = []
 
-    def hear(answer: FetchSnapshotResponse) -> None:
-        # Now or never: the buffer is somebody else's right after.
+    def on_response(answer: FetchSnapshotResponse) -> None:
+        # Read it now: the buffer is reused right after.
         digests.append(sha256(answer.topics[0].partitions[0].unaligned_records or b"").digest())
 
-    asked = [pair.ask(FetchSnapshotRequest(max_bytes=size), done=hear) for size in sizes]
+    asked = [pair.ask(FetchSnapshotRequest(max_bytes=size), done=on_response) for size in sizes]
     pair.wait(asyncio.gather(*asked))
     assert digests == [sha256(bytes([size % 251]) * size).digest() for size in sizes]
     assert pair.asker.peers.bytes_in > sum(sizes)
 
 
 def test_large_questions(pair: Pair) -> None:
-    """More than a client may say in anything but Produce."""
+    """The request is larger than a client may send, except for Produce."""
     names = [MetadataRequestTopic(name="x" * 30_000) for _ in range(700)]
     answer = pair.wait(pair.ask(MetadataRequest(topics=names)))
     assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
@@ -227,7 +227,7 @@ def test_answers_that_come_byte_by_byte(pair: Pair) -> None:
 
 
 def reply(number: int, body: bytes) -> bytes:
-    """Zeros are an answer to a heartbeat: no error, nothing true, no tags."""
+    """A heartbeat response of zeros: no error, all flags false, no tags."""
     body = body[:10]
     return REPLY_HEAD.pack(len(body) + 5, HELLO_NUMBER + number, 0) + body
 
@@ -236,7 +236,7 @@ def reply(number: int, body: bytes) -> bytes:
 
 
 async def heartbeats(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer each heartbeat with the version it came in, as the throttle time."""
+    """Answer each heartbeat with its version in the throttle time."""
     while True:
         frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
         header = parse_request_header(memoryview(frame))
@@ -247,7 +247,7 @@ async def heartbeats(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 
 def through_peers(pair: Pair, address: Address) -> "asyncio.Future[Any]":
-    """Ask as the node does; the future is the answer, or why there is none."""
+    """Send a request as the node does; the future is the response, or the error."""
     future: asyncio.Future[Any] = pair.loop.create_future()
     node = pair.asker.node
 
@@ -266,10 +266,10 @@ def through_peers(pair: Pair, address: Address) -> "asyncio.Future[Any]":
         ({ApiKey.BROKER_HEARTBEAT: (0, 1), ApiKey.BROKER_REGISTRATION: (0, 4)}, 1),
         ({ApiKey.BROKER_HEARTBEAT: (0, 0), ApiKey.BROKER_REGISTRATION: (0, 9)}, 0),
         ({ApiKey.BROKER_HEARTBEAT: (1, 99), ApiKey.BROKER_REGISTRATION: (0, 99)}, 2),
-        ({}, 2),  # release 0.1.0 does not list what it serves to brokers alone
+        ({}, 2),  # release 0.1.0 does not list the inter-broker APIs
     ],
 )
-def test_brokers_speak_the_highest_version_that_both_know(
+def test_brokers_use_the_highest_version_that_both_know(
     pair: Pair, served: dict[ApiKey, tuple[int, int]], version: int
 ) -> None:
     with stranger(pair, heartbeats, served) as address:
@@ -286,11 +286,11 @@ def test_brokers_that_have_no_version_in_common(pair: Pair) -> None:
         said = pair.wait(through_peers(pair, address))
         assert "it serves versions 3 to 4 of BrokerHeartbeat; this release knows 0 to 2" in said
         assert pair.wait(pair.ask(beat(1), address=address)) is None  # which knows no other version
-        assert len(pair.asker.peers) == 1, "the connection serves other requests still"
+        assert len(pair.asker.peers) == 1, "the connection still serves other requests"
 
 
 def test_a_slow_answer_to_the_first_question_does_not_end_the_connection(pair: Pair) -> None:
-    """On a slow link requests may run out of time before the connection can be used."""
+    """On a slow link requests may time out before the connection can be used."""
     go_on, connections = asyncio.Event(), 0
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -338,10 +338,10 @@ def test_a_question_that_takes_too_long_ends_all_on_its_lane(pair: Pair, beats: 
     beats.hold = False
     assert pair.wait(pair.ask(beat(3))).throttle_time_ms == 3
     pair.answerer.run_event(beats.release)
-    assert pair.wait(pair.ask(beat(4))).throttle_time_ms == 4, "a late answer was heard"
+    assert pair.wait(pair.ask(beat(4))).throttle_time_ms == 4, "a late response arrived"
 
 
-def test_nobody_listens(pair: Pair) -> None:
+def test_no_process_listens(pair: Pair) -> None:
     address = Address("127.0.0.1", free_port())
     asked = [pair.ask(beat(number), address=address) for number in range(3)]
     assert pair.wait(asyncio.gather(*asked)) == [None] * 3
@@ -351,7 +351,7 @@ def test_nobody_listens(pair: Pair) -> None:
 def test_the_kernel_connects_a_socket_to_itself(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nobody listens on a port that is given out to those who connect, that can happen."""
+    """The kernel may connect a socket to itself, if no process listens on an ephemeral port."""
     address = Address("127.0.0.1", free_port())
 
     class Own(socket.socket):
@@ -359,7 +359,7 @@ def test_the_kernel_connects_a_socket_to_itself(
             self.bind(place)
             return super().connect_ex(place)
 
-    monkeypatch.setattr("barnabas.server.peer_connection.socket.socket", Own)
+    monkeypatch.setattr("barnabas.server.peers.peer_connection.socket.socket", Own)
     assert pair.wait(pair.ask(beat(1), address=address)) is None
     assert pair.asker.peers.bytes_out == 0
 
@@ -369,7 +369,7 @@ def test_a_name_is_looked_up(pair: Pair, beats: Beats) -> None:
     assert pair.wait(pair.ask(beat(1), address=address)).throttle_time_ms == 1
 
 
-def test_a_name_that_nobody_has(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -381,7 +381,7 @@ def test_no_more_sockets(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr("barnabas.server.peer_connection.socket.socket", refuse)
+    monkeypatch.setattr("barnabas.server.peers.peer_connection.socket.socket", refuse)
     refused = pair.ask(beat(1))
     monkeypatch.undo()
     assert pair.wait(refused) is None
@@ -422,7 +422,7 @@ def test_a_peer_that_makes_no_sense_or_dies(
     assert len(pair.asker.peers) == 0
 
 
-def test_an_answer_that_nobody_asked_for(pair: Pair) -> None:
+def test_an_unexpected_response(pair: Pair) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(4)
         writer.write(reply(1, bytes(16)) + reply(2, bytes(16)))
@@ -433,19 +433,19 @@ def test_an_answer_that_nobody_asked_for(pair: Pair) -> None:
     assert len(pair.asker.peers) == 0
 
 
-def test_what_nobody_uses_is_closed(pair: Pair, beats: Beats) -> None:
+def test_unused_files_are_closed(pair: Pair, beats: Beats) -> None:
     beats.hold = True
     pair.wait(pair.ask(hello, lane="idle"))
     waiting = pair.ask(beat(1), lane="busy")
     later_ms = pair.asker.node.timers.now_ms + IDLE_MS + 1
     pair.asker.peers.sweep(later_ms)
     assert len(pair.asker.peers) == 1
-    pair.wait(pair.ask(hello, lane="idle"))  # by now the answerer has both questions
+    pair.wait(pair.ask(hello, lane="idle"))  # by now the stub has both requests
     pair.answerer.run_event(beats.release)
     assert pair.wait(waiting) is not None
 
 
-def test_a_broker_that_ends_tells_nobody(pair: Pair, beats: Beats) -> None:
+def test_a_killed_broker_sends_nothing(pair: Pair, beats: Beats) -> None:
     beats.hold = True
     asked = pair.ask(beat(1))
     pair.wait(pair.ask(hello, lane="other"))
@@ -454,7 +454,7 @@ def test_a_broker_that_ends_tells_nobody(pair: Pair, beats: Beats) -> None:
     assert not asked.done()
     assert pair.asker.peers.lost == 0
     pair.ask(beat(2))
-    assert len(pair.asker.peers) == 0, "it asks on after its end"
+    assert len(pair.asker.peers) == 0, "it sends requests after its end"
 
 
 # --- the listeners ---

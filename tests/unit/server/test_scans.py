@@ -1,4 +1,4 @@
-"""Scans on an event loop: a step an event, taking turns, with long calls on threads."""
+"""Tests scans on an event loop: one step per event, in turns, with long calls on threads."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from barnabas.server.scans import ACTIVE_MAX, Scans
 
 
 class Stage:
-    """Scans on the running loop, and what happened."""
+    """Scans on the running event loop, and their results."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -152,7 +152,7 @@ def test_a_scan_that_fails_gives_its_place_to_the_next() -> None:
     assert [str(error) for error in stage.failures] == ["a mistake"]
 
 
-def test_after_the_end_nothing_goes_on() -> None:
+def test_after_the_end_nothing_continues() -> None:
     async def play(stage: Stage) -> None:
         stage.submit("client", stage.counted("step", 100))
         await asyncio.sleep(0)

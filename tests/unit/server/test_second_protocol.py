@@ -1,4 +1,4 @@
-"""A listener chooses its connections' sessions: another protocol needs no change to Kafka's."""
+"""Tests that a listener chooses the sessions of its connections: another protocol is possible."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,9 @@ LARGE = bytes(300_000)
 
 
 class Echo:
-    """A session of a small protocol: each frame is answered with itself, in capitals."""
+    """A session of a small protocol: the response to each frame is the frame in capitals."""
+
+    takes_short_frames = False
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -27,7 +29,10 @@ class Echo:
 
     def check(self, size: int, head: Buffer) -> None:
         if bytes(head) == b"no":
-            raise WireError("this frame is not wanted")
+            raise WireError("invalid frame")
+
+    def charge(self, duration_ns: int) -> None:
+        """Charge no client."""
 
     def has_room(self) -> bool:
         return True
@@ -43,7 +48,7 @@ class Echo:
 def addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Where Kafka's protocol is spoken, and where the other one is."""
+    """The addresses of the Kafka listener and of the other one."""
     bound: list[tuple[str, int]] = []
     listen = Server.listen
 

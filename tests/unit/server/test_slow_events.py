@@ -1,4 +1,4 @@
-"""Events that hold up the loop: what they were, and how long each took."""
+"""Tests the report of events that block the event loop: their names and durations."""
 
 import gc
 import json
@@ -24,7 +24,7 @@ LIMIT_MS = 10
 
 
 class Clock:
-    """Time that passes only where a test says so."""
+    """A clock that moves only when a test says so."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -129,7 +129,7 @@ def test_a_garbage_collection_on_another_thread_counts(events: SlowEvents, clock
     assert [event.what for event in events.last] == ["garbage collection"]
 
 
-def test_collections_are_heard_of_from_the_start_to_the_end(events: SlowEvents) -> None:
+def test_collections_are_observed_from_the_start_to_the_end(events: SlowEvents) -> None:
     before = list(gc.callbacks)
     events.start()
     assert gc.callbacks != before
@@ -159,7 +159,7 @@ def lines(log: StringIO) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def slow_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each Metadata request take a minute by the clock that events are timed with."""
+    """Make each Metadata request take a minute on the clock that times events."""
     passed_ns = [0]
     row = registry.SERVED[ApiKey.METADATA]
 
@@ -186,7 +186,7 @@ def test_a_broker_logs_what_held_it_up(log: StringIO, slow_metadata: None) -> No
         assert broker._process is not None
         events = broker._process.server.slow_events
         assert events is not None
-        eventually(lambda: events.count)  # the answer is sent before its event ends
+        eventually(lambda: events.count)  # the response is sent before its event ends
         assert (events.count, events.longest.step) == (1, "Metadata v12")
     (line,) = lines(log)
     assert line["what"].endswith(".on_readable")

@@ -1,11 +1,11 @@
-"""Syncs of one turn of the loop travel together; none is lost, none is reported early."""
+"""Tests that syncs of one turn of the event loop are combined; none is lost or reported early."""
 
 import asyncio
 import threading
 from weakref import finalize
 
 from barnabas.effects import Flush
-from barnabas.server.sync_threads import SyncThreads
+from barnabas.server.files.sync_threads import SyncThreads
 from barnabas.storage.flush import FlushTask
 
 
@@ -14,7 +14,7 @@ def flush(number: int) -> Flush:
 
 
 class Bench:
-    """Threads on a loop, with everything that they did written down."""
+    """Threads on an event loop, with a record of everything that they did."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, count: int) -> None:
         self.synced: list[int] = []
@@ -77,7 +77,7 @@ def test_a_stop_finishes_what_was_asked_for_in_the_same_turn() -> None:
 
 
 class Owner:
-    """What a sync is done for."""
+    """The purpose of a sync."""
 
     def synced(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""How much of the loop one connection gets: requests are handled in turns, and few answers wait."""
+"""Tests that connections take turns on the event loop, and that few responses are queued."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def stream(*asked: Asked) -> bytes:
     return b"".join(each.frame(number) for number, each in enumerate(asked))
 
 
-# --- one connection, moved by hand ---
+# --- one connection, driven by a test ---
 
 
 def test_so_many_requests_are_handled_in_one_event() -> None:
@@ -98,10 +98,10 @@ def test_answers_behind_a_pending_one_count_in_bytes(listed: list[object]) -> No
     assert len(one.answers) == 102
 
 
-def test_a_connection_that_waits_behind_a_pending_answer_goes_on_after_it(
+def test_a_connection_that_waits_behind_a_pending_answer_continues_after_it(
     listed: list[object],
 ) -> None:
-    """What is held and what is sent are counted apart: neither may be counted for ever."""
+    """Received and sent bytes are counted separately: neither counter may grow forever."""
     one = OneConnection(Limits(queued_bytes=300))
     one.edge.create("idle")
     for _ in range(3):
@@ -143,7 +143,7 @@ class Crowd:
         return client
 
     def play(self, asked: dict[RawClient, bytes], expected: int) -> list[str]:
-        """Have everything arrive at once; return who was served, once so many requests were."""
+        """Let everything arrive at once; return the order of clients for a number of requests."""
         self._expected = expected
         gate = self.connect()
         gate.send(request("gate"))
@@ -195,7 +195,7 @@ def test_a_polite_client_is_served_between_the_requests_of_a_greedy_one(crowd: C
 
     crowd.on_request = ask_politely
     order = crowd.play({greedy: request("greedy") * 200}, 201)
-    assert order.index("polite") <= 20, "it waits for this turn of the other, and perhaps a second"
+    assert order.index("polite") <= 20, "it waits for one turn of the other client, perhaps for two"
 
 
 def test_greedy_clients_take_turns(crowd: Crowd) -> None:
@@ -206,7 +206,7 @@ def test_greedy_clients_take_turns(crowd: Crowd) -> None:
         assert {name: each.count(name) for name in clients} == {"a": 10, "b": 10, "c": 10}
 
 
-def test_a_polite_client_waits_for_one_greedy_client_however_many_there_are(crowd: Crowd) -> None:
+def test_a_polite_client_waits_for_one_greedy_client_only(crowd: Crowd) -> None:
     names = [f"greedy-{number}" for number in range(8)]
     greedy = {name: crowd.connect() for name in names}
     polite = crowd.connect()

@@ -1,4 +1,4 @@
-"""Planted violations: a history notices every batch that is not what was committed."""
+"""Tests that a history detects every batch that differs from what was committed."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def known() -> History:
     return history
 
 
-def test_copies_that_agree_are_fine() -> None:
+def test_equal_replicas_are_fine() -> None:
     history = known()
     history.compare("second", [batch(0, 2), batch(2, 1), batch(3, 1)])
     history.compare("first", [batch(3, 1)])
@@ -42,7 +42,7 @@ def test_copies_that_agree_are_fine() -> None:
     ],
     ids=["another record", "another epoch", "more records", "elsewhere"],
 )
-def test_a_copy_that_differs_is_noticed(other: BatchHeader) -> None:
+def test_a_replica_that_differs_is_detected(other: BatchHeader) -> None:
     with pytest.raises(InvariantError, match="second"):
         known().compare("second", [batch(0, 2), other])
 

@@ -1,4 +1,4 @@
-"""Brokers that ask each other on a simulated network: order, silence, cut cables, standstill."""
+"""Tests requests between simulated brokers: order, timeouts, cut links and pauses."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from barnabas.effects import Address, Ask
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.sim.faults.cut_links import Wires
+from barnabas.sim.faults.cut_links import LinkFaults
 from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.host import Host
 from barnabas.sim.world import World
@@ -17,14 +17,16 @@ TIMEOUT_MS = 1_000
 
 
 class Pair:
-    """Two brokers, of which the first asks the second."""
+    """Two brokers, the first of which sends requests to the second."""
 
     def __init__(self) -> None:
         self.world = World(1)
-        self.wires = Wires(self.world)
+        self.link_faults = LinkFaults(self.world)
         neighbours: dict[Address, Host] = {}
         self.here, self.there = (
-            Host(self.world, Faults(), name=name, wires=self.wires, neighbours=neighbours)
+            Host(
+                self.world, Faults(), name=name, link_faults=self.link_faults, neighbours=neighbours
+            )
             for name in ("b1", "b2")
         )
         neighbours[THERE] = self.there
@@ -33,7 +35,7 @@ class Pair:
         self.heard: list[tuple[int, bool]] = []
 
     def ask(self, number: int, lane: str = "control") -> None:
-        """Ask something of which the answer is told by a number."""
+        """Send a numbered request."""
         request = ApiVersionsRequest(client_software_name="a", client_software_version="b")
         body = encoder(ApiVersionsRequest, VERSION)(request)
 
@@ -43,14 +45,14 @@ class Pair:
         effect = Ask(THERE, lane, ApiKey.API_VERSIONS, VERSION, body, TIMEOUT_MS, done)
         node = self.here.node
         assert node is not None
-        self.here.act(self.here.life, lambda: node.outbox.append(effect))
+        self.here.run_event(self.here.life, lambda: node.outbox.append(effect))
 
     def until(self, done: Callable[[], bool], within_ms: int = 2 * TIMEOUT_MS) -> None:
-        """Let time pass."""
-        self.world.run_until(done, self.world.now_ms + within_ms, "it is so")
+        """Run until a condition holds."""
+        self.world.run_until(done, self.world.now_ms + within_ms, "the condition holds")
 
     def pass_time(self, duration_ms: int) -> None:
-        """Let so much time pass."""
+        """Let time pass."""
         over: list[bool] = []
         self.world.after(duration_ms, lambda: over.append(True))
         self.until(lambda: bool(over), duration_ms)
@@ -64,7 +66,7 @@ def test_answers_of_a_lane_come_in_order() -> None:
     assert pair.heard == [(number, True) for number in range(20)]
 
 
-def test_nobody_answers_for_a_broker_that_is_down() -> None:
+def test_there_is_no_response_from_a_broker_that_is_down() -> None:
     pair = Pair()
     pair.there.kill(power_cut=False)
     pair.ask(1)
@@ -86,7 +88,7 @@ def test_a_broker_that_dies_takes_its_answers_along() -> None:
 def test_a_cable_cut_either_way_is_noticed_by_waiting() -> None:
     for way in (("b1", "b2"), ("b2", "b1")):
         pair = Pair()
-        pair.wires.cut(*way)
+        pair.link_faults.cut(*way)
         pair.ask(1)
         pair.pass_time(TIMEOUT_MS - 1)
         assert pair.heard == []
@@ -94,20 +96,20 @@ def test_a_cable_cut_either_way_is_noticed_by_waiting() -> None:
         assert pair.heard == [(1, False)]
 
 
-def test_what_was_sent_over_a_cut_cable_arrives_once_it_is_mended() -> None:
+def test_data_sent_over_a_cut_link_arrives_once_it_is_restored() -> None:
     pair = Pair()
-    pair.wires.cut("b1", "b2")
+    pair.link_faults.cut("b1", "b2")
     pair.ask(1)
     pair.ask(2)
     pair.pass_time(500)
-    pair.wires.mend("b1", "b2")
+    pair.link_faults.restore("b1", "b2")
     pair.until(lambda: len(pair.heard) == 2, 100)
     assert pair.heard == [(1, True), (2, True)]
 
 
 def test_a_slow_cable_takes_longer() -> None:
     pair = Pair()
-    pair.wires.slow("b2", "b1", 300)
+    pair.link_faults.slow("b2", "b1", 300)
     pair.ask(1)
     pair.pass_time(299)
     assert pair.heard == []
@@ -115,7 +117,7 @@ def test_a_slow_cable_takes_longer() -> None:
     assert pair.heard == [(1, True)]
 
 
-def test_a_broker_that_stands_still_answers_when_it_goes_on() -> None:
+def test_a_paused_broker_answers_when_it_resumes() -> None:
     pair = Pair()
     pair.there.pause()
     pair.ask(1)
@@ -126,7 +128,7 @@ def test_a_broker_that_stands_still_answers_when_it_goes_on() -> None:
     assert pair.heard == [(1, True)]
 
 
-def test_who_stands_still_hears_when_it_goes_on() -> None:
+def test_a_paused_host_gets_its_responses_when_it_resumes() -> None:
     pair = Pair()
     pair.ask(1)
     pair.here.pause()
@@ -140,10 +142,10 @@ def test_a_silent_lane_does_not_hold_up_another() -> None:
     pair = Pair()
     pair.ask(1, "raft")
     pair.until(lambda: bool(pair.heard))
-    pair.wires.cut("b1", "b2")
+    pair.link_faults.cut("b1", "b2")
     pair.ask(2, "raft")
     pair.pass_time(TIMEOUT_MS // 2)
-    pair.wires.mend("b1", "b2")
+    pair.link_faults.restore("b1", "b2")
     pair.ask(3, "control")
     pair.until(lambda: len(pair.heard) == 3)
     assert sorted(pair.heard) == [(1, True), (2, True), (3, True)]

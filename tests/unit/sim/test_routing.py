@@ -1,4 +1,4 @@
-"""Whom a client asks: what it learns, and what makes it look around again."""
+"""Tests how a simulated client finds brokers, and when it looks them up again."""
 
 from collections.abc import Generator
 from typing import Any
@@ -26,7 +26,7 @@ PLACE = TopicPartition("t", 1)
 
 
 class Dialogue:
-    """A client's routes, and whoever it asks on the way."""
+    """A client's routes, and the brokers that it sends requests to."""
 
     def __init__(self, *, leader: int = 2, coordinator: int = 3) -> None:
         self.cluster = Cluster.of(World(1), 3)
@@ -36,18 +36,18 @@ class Dialogue:
         self.asked: list[str] = []
 
     def find(self, request: Message) -> Host | None:
-        """Return who is to be asked."""
+        """Return the broker for a request."""
         finding = self.routes.find(self._answer, request)
         try:
             next(finding)
         except StopIteration as stop:
             found: Host | None = stop.value
             return found
-        raise AssertionError("nothing to wait for")
+        raise AssertionError("there is no response to wait for")
 
     def _answer(self, host: Host, request: Message) -> Generator[Any, Any, Any]:
         self.asked.append(type(request).__name__)
-        yield from ()  # a dialogue, in which nobody has to wait
+        yield from ()  # a generator that never waits
         if isinstance(request, metadata.MetadataRequest):
             part = metadata.MetadataResponsePartition(
                 partition_index=1, leader_id=self.leader, leader_epoch=7, replica_nodes=[2, 3]
@@ -78,7 +78,7 @@ def test_a_leader_is_looked_up_once() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, produced(ErrorCode.NOT_LEADER_OR_FOLLOWER)])
-def test_who_leads_no_more_is_forgotten(answer: Message | None) -> None:
+def test_a_previous_leader_is_forgotten(answer: Message | None) -> None:
     client = Dialogue()
     request = produce_to(PLACE, b"")
     client.find(request)
@@ -88,7 +88,7 @@ def test_who_leads_no_more_is_forgotten(answer: Message | None) -> None:
     assert client.asked == ["MetadataRequest"] * 2
 
 
-def test_nobody_is_asked_for_a_partition_without_a_leader() -> None:
+def test_no_request_is_sent_for_a_partition_without_a_leader() -> None:
     client = Dialogue(leader=-1)
     assert client.find(produce_to(PLACE, b"")) is None
 
@@ -100,9 +100,9 @@ def test_a_fetch_carries_the_leaders_epoch() -> None:
     assert request.topics[0].partitions[0].current_leader_epoch == 7
 
 
-def test_who_reads_nearby_stays_with_a_copy_until_it_fails() -> None:
+def test_a_client_that_reads_from_followers_stays_with_a_replica_until_it_fails() -> None:
     client = Dialogue()
-    client.routes.reads_nearby = True
+    client.routes.reads_from_followers = True
     request = fetch_from(PLACE, 0, committed=False)
     found = {client.find(request) for _ in range(10)}
     assert len(found) == 1
@@ -124,7 +124,7 @@ def test_a_coordinator_is_found_by_its_key() -> None:
     assert client.find(request) is client.cluster.by_id[1]
 
 
-def test_a_plain_producer_asks_anybody() -> None:
+def test_a_plain_producer_asks_any_broker() -> None:
     client = Dialogue()
     request = init_producer_id.InitProducerIdRequest(transactional_id=None)
     assert client.find(request) in client.cluster.hosts
@@ -139,7 +139,7 @@ def test_one_broker_is_asked_everything() -> None:
     assert stop.value.value is cluster.hosts[0]
 
 
-def test_codes_are_found_wherever_they_are() -> None:
+def test_codes_are_found_at_any_depth() -> None:
     part = fetch.PartitionData(error_code=ErrorCode.OFFSET_NOT_AVAILABLE)
     answer = fetch.FetchResponse(
         responses=[fetch.FetchableTopicResponse(topic="t", partitions=[part])]

@@ -1,4 +1,4 @@
-"""Records that numpy and Arrow assemble are those that the codec of the protocol reads."""
+"""Tests that the protocol's codec reads the records that numpy and Arrow assemble."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Durations: as text in Spark's words, or as a timedelta."""
+"""Tests durations: as text in Spark's format, or as a timedelta."""
 
 from datetime import timedelta
 
@@ -17,6 +17,10 @@ from barnabas.spark.helpers.intervals import Duration, microseconds, positive, s
         ("1 week", 604_800_000_000),
         (timedelta(seconds=1.5), 1_500_000),
         ("0 seconds", 0),
+        ("90s", 90_000_000),
+        ("1h30m", 5_400_000_000),
+        ("500ms", 500_000),
+        ("PT1H", 3_600_000_000),
     ],
 )
 def test_durations_are_read(duration: Duration, length_us: int) -> None:

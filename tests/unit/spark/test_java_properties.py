@@ -1,4 +1,4 @@
-"""Settings by the names that Java's clients have for them, as jobs for Spark's connector use them.
+"""Tests settings under their Java names, which jobs for Spark's own connector use.
 
 `java_names.txt` has every name of the consumer (c), producer (p) and admin client (a) of Kafka 3.9
 and 4.3, and a value; `tests/compat/test_java_names.py` compares it with Java's own lists.
@@ -15,8 +15,9 @@ from barnabas.spark import client_properties as properties
 from barnabas.spark.client_properties import (
     Side,
     client_properties,
-    is_plaintext,
+    is_direct,
     request_timeout_s,
+    security_of,
 )
 from barnabas.spark.query_errors import OptionError
 from barnabas.spark.settings import java_properties as java
@@ -38,7 +39,7 @@ KERBEROS = (
 
 
 class JavaName(NamedTuple):
-    """A setting of Java's clients."""
+    """A setting of the Java clients."""
 
     name: str
     clients: str
@@ -61,7 +62,7 @@ def write(**settings: str) -> dict[str, str]:
 
 
 def refusal(check: Callable[[], object]) -> str:
-    """Return what a check complains about; nothing where it does not."""
+    """Return the error of a check, or nothing if it passes."""
     try:
         check()
     except OptionError as error:
@@ -70,7 +71,7 @@ def refusal(check: Callable[[], object]) -> str:
 
 
 def with_setting(setting: JavaName) -> dict[str, str]:
-    """Return options with a setting, and with the one that it cannot be without."""
+    """Return options with a setting, and with a setting that it requires."""
     password = {"kafka.ssl.keystore.password": "x"} if "keystore.location" in setting.name else {}
     return {**BROKERS, **password, f"kafka.{setting.name}": setting.value}
 
@@ -104,7 +105,7 @@ def test_every_name_is_in_one_table() -> None:
     assert {each.name for each in NAMES if each.clients in {"p", "ap"}} == java.PRODUCER
 
 
-def test_a_setting_without_effect_is_told_once(
+def test_a_setting_without_effect_is_reported_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(properties, "_warned", set())
@@ -193,6 +194,7 @@ def test_what_a_setting_of_a_write_becomes() -> None:
         ({"ssl.keystore.location": "me.jks", "ssl.keystore.type": "JKS"}, "deststoretype PKCS12"),
         ({"sasl.jaas.config": "com.example.OwnLoginModule required a=b;"}, "OwnLoginModule"),
         ({"sasl.jaas.config": "x.PlainLoginModule required username=u;"}, "lacks username or"),
+        ({"sasl.jaas.config": SCRAM[:-1] + ' tokenauth="true";'}, "delegation token"),
         ({"request.timeout.ms": "soon"}, "whole number from 1 on"),
     ],
 )
@@ -240,9 +242,19 @@ def test_one_dict_serves_read_and_write() -> None:
     assert "group.id" not in sink.properties
 
 
-def test_a_login_of_java_is_no_plaintext() -> None:
-    found = read(**{"security.protocol": "SASL_SSL", "sasl.jaas.config": SCRAM})
-    assert not is_plaintext(found)
+def test_a_login_of_java_is_one_of_our_own_connections() -> None:
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}
+    found = read(**given, **{"sasl.jaas.config": SCRAM})
+    security = security_of(found)
+    assert is_direct(found)
+    assert security is not None
+    assert security.login is not None
+    assert security_of(read()) is None
+
+
+def test_kerberos_is_left_to_librdkafka() -> None:
+    found = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
+    assert not is_direct(found)
 
 
 def test_how_long_an_answer_may_take() -> None:

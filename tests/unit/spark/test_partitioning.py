@@ -1,4 +1,4 @@
-"""Keys land where Java's producer puts them."""
+"""Tests that keys go to the same partitions as with the Java producer."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ MASK = 0xFFFFFFFF
 
 
 def one_at_a_time(key: bytes) -> int:
-    """The algorithm as it is written down, a word after the other."""
+    """The algorithm as it is published, one word after the other."""
     hashed = (0x9747B28C ^ len(key)) & MASK
     whole = len(key) & ~3
     for place in range(0, whole, 4):

@@ -1,4 +1,4 @@
-"""`kafka.request.timeout.ms`: how long a broker may take to answer, in reads and in writes."""
+"""Tests `kafka.request.timeout.ms`: how long reads and writes wait for a broker."""
 
 import socket
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from barnabas.spark.sink.sink_options import parse_options
 from barnabas.spark.sink.writers import _cluster
 from barnabas.spark.source.lookups import Cluster as ReadCluster
 from barnabas.spark.source.source_options import parse_batch
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 # Without the setting, each of these waits for 15 or 30 seconds.
 pytestmark = pytest.mark.timeout(12)
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(12)
 
 @pytest.fixture
 def silent() -> Iterator[dict[str, str]]:
-    """Options for a broker that takes connections and never answers."""
+    """Options for a broker that accepts connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

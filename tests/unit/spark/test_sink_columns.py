@@ -1,4 +1,4 @@
-"""Columns of a sink are checked before anything runs."""
+"""Tests that the columns of a sink are checked before any task runs."""
 
 import pytest
 

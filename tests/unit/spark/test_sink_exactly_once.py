@@ -1,4 +1,4 @@
-"""The commit protocol of the sink against a real broker, without Spark (ADR 16)."""
+"""Tests the commit protocol of the sink against a real broker, without Spark (ADR 16)."""
 
 import socket
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def broker() -> Iterator[Broker]:
 
 
 class Query:
-    """A job whose tasks and driver are called one by one."""
+    """A job whose tasks and driver a test calls one by one."""
 
     def __init__(self, broker: Broker, name: str, **more: str) -> None:
         self.bootstrap = broker.bootstrap
@@ -62,7 +62,7 @@ class Query:
         Committer(self.cluster, self.options, reports).commit(batch)
 
     def decide(self, reports: list[Written], batch: int) -> None:
-        """Do what a driver does that dies between its decision and the first commit."""
+        """Act as a driver that dies between its decision and the first commit."""
         committer = Committer(self.cluster, self.options, reports)
         assert reports[0].attempt is not None
         committer._decided(self.register, reports[0].attempt, batch)
@@ -103,7 +103,7 @@ def test_a_half_committed_batch_is_finished_by_a_run_with_another_number_of_task
     assert query.values() == "abcde"
 
 
-def test_a_batch_that_was_not_decided_is_written_anew_by_any_number_of_tasks(
+def test_an_undecided_batch_is_written_again_by_any_number_of_tasks(
     broker: Broker,
 ) -> None:
     query = Query(broker, "undecided")
@@ -173,7 +173,7 @@ def test_rows_that_retention_has_removed_from_a_decided_batch_are_missed(broker:
 
 
 def partly_committed(broker: Broker, name: str) -> Query:
-    """Return a query whose batch is decided: task 0 is committed, the transaction of 1 is lost."""
+    """Return a query with a decided batch: task 0 is committed, task 1's transaction is lost."""
     query = Query(broker, name)
     reports = [query.write("ab", 0, task=0), query.write("cd", 0, task=1)]
     query.decide(reports, 0)
@@ -205,7 +205,7 @@ def test_attempts_of_a_task_do_not_fence_each_other(broker: Broker) -> None:
     copy = query.write("ab", 0, number=1, speculation=True)
     assert copy.ticket != slow.ticket
     query.commit([slow], 0)
-    # The transaction of the attempt that lost does not hide what follows.
+    # The transaction of the attempt that lost does not hide later rows.
     assert query.open_ids() == []
     assert query.values() == "ab"
 
@@ -223,7 +223,7 @@ def test_a_stage_that_is_tried_again_counts_once(broker: Broker) -> None:
 def test_a_task_that_was_lost_with_its_executor_counts_once(broker: Broker) -> None:
     query = Query(broker, "executor")
     kept = query.write("ab", 0, task=0)
-    query.write("cd", 0, task=1)  # dynamic allocation takes the executor away before it reports
+    query.write("cd", 0, task=1)  # dynamic allocation removes the executor before it reports
     query.commit([kept, query.write("cd", 0, task=1, number=1)], 0)
     assert query.open_ids() == []
     assert query.values() == "abcd"
@@ -233,7 +233,7 @@ def test_a_late_attempt_of_the_batch_before_does_not_stop_the_next(broker: Broke
     query = Query(broker, "late")
     query.commit([query.write("a", 0)], 0)
     next_batch = query.write("b", 1)
-    # It belongs to a batch that was decided, and begins nothing that could fence the next.
+    # It belongs to a decided batch, and begins no transaction that could fence the next.
     assert query.write("a", 0).was_written_before
     query.commit([next_batch], 1)
     assert query.values() == "ab"
@@ -295,7 +295,7 @@ def test_a_record_of_many_tasks_is_read_as_it_was_written(broker: Broker) -> Non
 
 
 class Jobs(Query):
-    """Batch jobs without a name."""
+    """Tests of batch jobs without a name."""
 
     def job(self, values: str, run: str, owner: str = "") -> Written:
         attempt = Attempt(job="", run=run, owner=owner)

@@ -1,4 +1,4 @@
-"""Options that are wrong are refused with what to write instead."""
+"""Tests that invalid options are refused with the fix in the message."""
 
 import pytest
 

@@ -1,7 +1,8 @@
-"""Tasks, transactions and deliveries against a real broker, without Spark."""
+"""Tests tasks, transactions and deliveries against a real broker, without Spark."""
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from barnabas.model.errors import ErrorCode
 from barnabas.spark.exactly_once.attempts import Attempt, Written
 from barnabas.spark.exactly_once.committing import Committer
 from barnabas.spark.query_errors import ReplayError
+from barnabas.spark.sink import sink_cluster
 from barnabas.spark.sink.batch_sending import DeliveryError
 from barnabas.spark.sink.librdkafka_sink import write_by_librdkafka
 from barnabas.spark.sink.record_encoding import RowError
@@ -25,7 +27,9 @@ from barnabas.spark.sink.sink_transactions import end
 from barnabas.spark.sink.writers import Task
 from barnabas.testing.broker import Broker
 from barnabas.testing.process import BrokerSubprocess
-from barnabas.wire.failures import LinkError
+from barnabas.testing.waiting import eventually
+from barnabas.wire.pipeline import Pipeline
+from barnabas.wire.wire_failures import LinkError
 from tests.support.loads.topic_reading import committed_records, create_topic
 
 VALUE_ALONE = Columns(0, None, None, None, None, None)
@@ -34,14 +38,14 @@ PATIENCE_MS = 20_000
 
 
 class Elsewhere(NamedTuple):
-    """A broker that was started by someone else, such as Apache Kafka."""
+    """A broker that the test did not start, such as Apache Kafka."""
 
     bootstrap: str
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker | Elsewhere]:
-    """A broker of ours, or the one that BARNABAS_SINK_BROKER names."""
+    """A Barnabas broker, or the one that BARNABAS_SINK_BROKER names."""
     if elsewhere := os.environ.get("BARNABAS_SINK_BROKER"):
         yield Elsewhere(elsewhere)
         return
@@ -148,7 +152,7 @@ def test_rows_that_fail_on_the_way_abort_the_transaction_at_once(broker: Broker)
 
     with pytest.raises(ZeroDivisionError):
         write(options, failing(), task="upstream")
-    # A reader of committed rows reaches the end: no transaction is open.
+    # A read_committed consumer reaches the end: no transaction is open.
     assert values(broker, topic) == []
     commit(options, write(options, [rows("whole")], task="upstream"))
     assert values(broker, topic) == ["whole"]
@@ -225,6 +229,31 @@ def test_no_broker_at_all_says_so() -> None:
         write(options, [rows("v")])
 
 
+def test_a_task_that_begins_while_the_broker_is_down_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer than it waits for a topic to appear: a restart may take longer."""
+    monkeypatch.setattr(sink_cluster, "TOPIC_PATIENCE_S", 1.0)
+    looks: list[str] = []
+    find = sink_cluster.Cluster._any
+
+    def watched(cluster: sink_cluster.Cluster) -> Pipeline:
+        looks.append("a look")
+        return find(cluster)
+
+    monkeypatch.setattr(sink_cluster.Cluster, "_any", watched)
+    with BrokerSubprocess(tmp_path) as broker, ThreadPoolExecutor(1) as pool:
+        topic = create_topic(broker.bootstrap, "down")
+        broker.kill()
+        options = options_for(broker.bootstrap, topic=topic)
+        writing = pool.submit(write, options, [rows("v")], 0, "down")
+        eventually(lambda: len(looks) > 7)
+        assert not writing.done()
+        broker.start()
+        commit_batch(options, writing.result(60), 0)
+        assert values(broker, topic) == ["v"]
+
+
 def test_a_broker_that_is_killed_on_the_way(tmp_path: Path) -> None:
     with BrokerSubprocess(tmp_path) as broker:
         topic = create_topic(broker.bootstrap, "killed", 2)
@@ -239,7 +268,7 @@ def test_a_broker_that_is_killed_on_the_way(tmp_path: Path) -> None:
         written = write(options, interrupted(), task="killed")
         broker.restart()
         assert commit(options, written) == ErrorCode.NONE
-        # The answer to a commit may be lost; asking again changes nothing.
+        # The response to a commit may be lost; repeating the request changes nothing.
         assert commit(options, written) == ErrorCode.NONE
         found = [each.value for each in committed_records(broker.bootstrap, topic)]
         assert len(found) == len(set(found)) == 2400

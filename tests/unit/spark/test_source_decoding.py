@@ -1,4 +1,4 @@
-"""Record batches to Arrow, compared with the walk record by record in barnabas.protocol."""
+"""Tests record batches to Arrow, compared with the records that barnabas.protocol reads."""
 
 import subprocess
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +16,12 @@ from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.ports import Buffer
 from barnabas.protocol.compression import Codec
+from barnabas.protocol.markers import visible
 from barnabas.protocol.records import LOG_APPEND_TIME, TRANSACTIONAL, Record, build, stamp
 from barnabas.spark import schema
 from barnabas.spark.source import record_decoding as decoding
-from barnabas.spark.source.record_decoding import Wanted, checked_batches, decode, slabs, visible
+from barnabas.spark.source.record_decoding import Wanted, checked_batches, decode, slabs
+from barnabas.spark.source.split_reading import timed
 from tests.support.talk.batches import make_marker
 
 PLACE = TopicPartition("orders", 3)
@@ -34,7 +37,7 @@ def rows(
     headers: bool = False,
     aborted: Sequence[tuple[int, int]] = (),
 ) -> list[tuple[Any, ...]]:
-    """Return the rows of a Fetch answer as tuples."""
+    """Return the rows of a Fetch response as tuples."""
     view = memoryview(bytes(buffer))
     found: list[tuple[Any, ...]] = []
     for slab in slabs(view, visible(checked_batches(view), aborted)):
@@ -131,7 +134,7 @@ def test_a_read_may_start_and_end_inside_batches() -> None:
 
 
 def emptied(offset: int, last: int, codec: Codec = Codec.NONE) -> bytearray:
-    """Return what log compaction leaves of a batch without survivors: its header."""
+    """Return what compaction leaves of a batch without records: its header."""
     return build([], base_offset=offset, last_offset=last, base_timestamp=0, attributes=int(codec))
 
 
@@ -243,6 +246,15 @@ def test_lengths_that_lie_are_found_even_without_checksums() -> None:
 def test_old_message_formats_are_refused_with_advice() -> None:
     with pytest.raises(CorruptBatchError, match="message format 1"):
         checked_batches(memoryview(bytes(16) + b"\x01" + bytes(20)))
+
+
+def test_the_time_for_some_rows_is_in_the_first_of_them() -> None:
+    record = pa.record_batch({"key": pa.array([b"a", b"b", b"c"], pa.binary())})
+    found = [batch.column(schema.FETCH_TIME).to_pylist() for batch in timed([record, record])]
+    assert [times[1:] for times in found] == [[0, 0]] * 2
+    assert found[0][0] > 0
+    columns = schema.spark_schema(include_headers=False, include_fetch_time=True)
+    assert columns.fieldNames()[-1] == schema.FETCH_TIME
 
 
 @pytest.mark.parametrize("include_headers", [True, False])

@@ -1,4 +1,4 @@
-"""Offsets as JSON, there and back."""
+"""Tests offsets as JSON, in both directions."""
 
 import json
 
@@ -20,7 +20,7 @@ def test_offsets_survive_the_way_through_a_checkpoint(offsets: dict[TopicPartiti
 
 
 @given(st.dictionaries(places, st.integers(0, 9), min_size=1))
-def test_the_same_offsets_are_the_same_text_whatever_their_order(
+def test_the_same_offsets_are_the_same_text_in_any_order(
     offsets: dict[TopicPartition, int],
 ) -> None:
     backwards = dict(reversed(offsets.items()))

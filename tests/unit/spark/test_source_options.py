@@ -1,4 +1,4 @@
-"""Options of a read: what they become, and what is refused with which remedy."""
+"""Tests the options of a read: their effects, and errors with a fix."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a batch reads: shares of a limit, ranges, splits, and what is gone."""
+"""Tests the plan of a batch: shares of a limit, ranges, splits, and deleted records."""
 
 from itertools import pairwise
 
@@ -92,7 +92,7 @@ def test_a_deleted_partition_is_named() -> None:
     assert unplanned.losses == ["t-1: the partition does not exist any more; offsets 4 on are gone"]
 
 
-def test_a_topic_made_anew_is_read_from_its_start() -> None:
+def test_a_recreated_topic_is_read_from_its_start() -> None:
     plan = ranges_between({P0: 100}, {P0: 4}, {P0: 0})
     assert plan.ranges == [OffsetRange(P0, 0, 4)]
     assert "the log ends at offset 4, but offsets 4 to 99 are expected" in plan.losses[0]

@@ -1,4 +1,4 @@
-"""The index of aborted transactions: what overlaps a range, and how a lost one is found again."""
+"""Tests the index of aborted transactions: overlaps with a range, and rebuilding."""
 
 import struct
 from random import Random
@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import TRANSACTIONAL
-from barnabas.storage import snapshots
+from barnabas.storage import producer_snapshots
 from barnabas.storage.aborted import Aborted, AbortedIndex
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
@@ -90,7 +90,7 @@ def opened(disk: MemoryDisk, *, clean: bool = False, point: int = 0) -> Recovere
 
 
 def filled(disk: MemoryDisk) -> Log:
-    """Return a flushed log of many segments: two producers abort all they do, one only half."""
+    """Return a flushed log of many segments: two producers abort all transactions, one half."""
     log = opened(disk).log
     for number in range(12):
         for producer in (1, 2, 3):
@@ -136,7 +136,7 @@ def test_what_was_read_is_where_the_list_ends() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["remove", "flip", "cut", "behind", "ahead"])
-def test_a_wrong_index_is_made_anew(clean: bool, damage: str) -> None:
+def test_a_wrong_index_is_rebuilt(clean: bool, damage: str) -> None:
     disk = MemoryDisk()
     log = filled(disk)
     expected = indexed(log)
@@ -170,7 +170,7 @@ def test_an_index_that_is_as_it_was_costs_no_walk(monkeypatch: pytest.MonkeyPatc
     disk = MemoryDisk()
     log = filled(disk)
     log.close()
-    monkeypatch.setattr(snapshots, "aborted_in", None)
+    monkeypatch.setattr(producer_snapshots, "aborted_in", None)
     assert indexed(opened(disk, clean=True).log) == indexed(log)
 
 
@@ -202,10 +202,10 @@ def test_a_snapshot_does_not_vouch_for_a_segment_that_was_joined_with_the_one_it
     append(log)
     log.roll()
     first, second, _ = log.segments
-    assert snapshots.vouches_for(log, second, second.next_offset)
+    assert producer_snapshots.vouches_for(log, second, second.next_offset)
     disk.remove(first.aborted.path)
     joined = Segment(disk, FOLDER, first.base_offset)
-    assert not snapshots.vouches_for(log, joined, second.next_offset)
+    assert not producer_snapshots.vouches_for(log, joined, second.next_offset)
 
 
 def test_segments_from_before_transactions_need_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_segments_from_before_transactions_need_no_walk(monkeypatch: pytest.Monk
         if name.endswith(".snapshot"):
             old = struct.pack(">hI", 1, crc32c(body)) + body
             disk.write_atomic(f"{FOLDER}/{name}", old)
-    monkeypatch.setattr(snapshots, "aborted_in", None)
+    monkeypatch.setattr(producer_snapshots, "aborted_in", None)
     again = opened(disk, clean=True)
     assert (again.log.end_offset, again.problems) == (12, ())
 
@@ -238,19 +238,21 @@ def test_a_dropped_segment_takes_its_index_along() -> None:
 
 
 def test_a_transaction_whose_marker_is_known_to_no_good_snapshot_does_not_stay_open() -> None:
-    """The newest snapshot is damaged, and compaction has removed all that an older one knew."""
+    """The newest snapshot is damaged, and compaction has removed what an older one needs."""
     disk = MemoryDisk()
     log = filled(disk)
     states = log.producers
     assert states.open_transactions() == {}
-    oldest = snapshots.snapshot_offsets(disk, FOLDER)[0]
-    old = snapshots.decode(disk.read_bytes(snapshots.snapshot_path(FOLDER, oldest)))
+    oldest = producer_snapshots.snapshot_offsets(disk, FOLDER)[0]
+    old = producer_snapshots.decode(
+        disk.read_bytes(producer_snapshots.snapshot_path(FOLDER, oldest))
+    )
     old.by_id[99] = old.by_id[1]
-    old.by_id[99].transaction_start = 1  # where another producer's batch stands
-    for offset in snapshots.snapshot_offsets(disk, FOLDER):
-        path = snapshots.snapshot_path(FOLDER, offset)
+    old.by_id[99].transaction_start = 1  # the position of another producer's batch
+    for offset in producer_snapshots.snapshot_offsets(disk, FOLDER):
+        path = producer_snapshots.snapshot_path(FOLDER, offset)
         if offset == oldest:
-            disk.write_atomic(path, snapshots.encode(old))
+            disk.write_atomic(path, producer_snapshots.encode(old))
         else:
             disk.flip(path, 100)
     log.flush()
@@ -259,7 +261,7 @@ def test_a_transaction_whose_marker_is_known_to_no_good_snapshot_does_not_stay_o
     assert again.log.producers.open_transactions() == {}
 
 
-def test_damage_where_a_transaction_begins_is_told_and_does_not_stop_the_start() -> None:
+def test_damage_where_a_transaction_begins_is_reported_and_does_not_stop_the_start() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, SETTINGS, root="data").log
     append(log, make_batch(producer=(7, 0, 0), attributes=TRANSACTIONAL))
@@ -267,8 +269,8 @@ def test_damage_where_a_transaction_begins_is_told_and_does_not_stop_the_start()
     append(log, make_batch())
     log.roll()
     log.flush()
-    for offset in snapshots.snapshot_offsets(disk, FOLDER)[1:]:
-        disk.flip(snapshots.snapshot_path(FOLDER, offset), 100)
+    for offset in producer_snapshots.snapshot_offsets(disk, FOLDER)[1:]:
+        disk.flip(producer_snapshots.snapshot_path(FOLDER, offset), 100)
     for bit in (16 * 8, 23 * 8):  # the magic of the first batch, and how many records it has
         disk.flip(f"{FOLDER}/{0:020d}.log", bit)
     found = open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=log.end_offset)
@@ -276,7 +278,7 @@ def test_damage_where_a_transaction_begins_is_told_and_does_not_stop_the_start()
     append(found.log, make_batch())
 
 
-def test_a_transaction_of_nobody_that_a_flipped_bit_opens_is_known_as_damage() -> None:
+def test_a_transaction_that_a_flipped_bit_opens_is_known_as_damage() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, SETTINGS, root="data").log
     append(log, make_batch())
@@ -308,13 +310,13 @@ def test_a_transaction_that_a_flipped_bit_opens_is_known_as_damage_when_a_log_is
     log.flush()
     log.truncate(3)
     assert log.damaged_from is None
-    disk.flip(log.active.paths[0], (at + 22) * 8 + 4)  # the bit that says: in a transaction
+    disk.flip(log.active.paths[0], (at + 22) * 8 + 4)  # the bit for a transactional batch
     log.truncate(2)
     assert log.producers.open_transactions() == {7: 1}
     assert log.damaged_from == 1
 
 
-def test_a_damaged_marker_is_told_for_readers_would_take_aborted_records_for_committed() -> None:
+def test_a_damaged_marker_is_reported_because_aborted_records_would_be_read() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, SETTINGS, root="data").log
     append(log, make_batch(producer=(7, 0, 0), attributes=TRANSACTIONAL))

@@ -1,15 +1,15 @@
-"""Changes of a log while clients are served: one at a time, in order, and never half of one."""
+"""Tests changes of a log while clients are served: one at a time, in order, all or nothing."""
 
 import errno
 
 import pytest
 
 from barnabas.model.open_files import UNLIMITED
-from barnabas.storage import compaction
 from barnabas.storage.changes import Changes, ChangeSteps, Sync, beside, carry_out_now
+from barnabas.storage.compacting import compaction
+from barnabas.storage.compacting.swap import SWAP_SUFFIX
 from barnabas.storage.log import START_OFFSET_FILE, Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.storage.swap import SWAP_SUFFIX
 from barnabas.storage.sweeping import CLEANING_FOLDER
 from barnabas.storage.trimming import advance_start, drop_segments
 from tests.support.disks.memory_disk import MemoryDisk
@@ -20,7 +20,7 @@ SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=100)
 
 
 class Lane:
-    """A log and its changes; syncs are carried out when the test says so."""
+    """A log and its changes; a test carries out the syncs."""
 
     def __init__(self) -> None:
         self.disk = MemoryDisk()
@@ -107,7 +107,7 @@ def test_a_truncation_finishes_what_is_under_way() -> None:
     lane.start("swap", compaction.apply(lane.log, lane.cleaned()))
     lane.start("delete", advance_start(lane.log, 11))
     lane.step()
-    lane.step()  # the originals have given up their names
+    lane.step()  # the originals were renamed
     lane.log.finish_change()
     assert lane.told == ["swap"]
     lane.log.truncate(9)
@@ -129,7 +129,7 @@ def test_a_closed_log_has_finished_its_change() -> None:
 
 
 def test_what_is_deleted_changes_no_more() -> None:
-    """Another topic may have its folder by the time that a sync is done."""
+    """Another topic may use the folder by the time that a sync is done."""
     lane = Lane()
     lane.start("first", advance_start(lane.log, 5))
     lane.start("second", advance_start(lane.log, 6))
@@ -151,14 +151,14 @@ def test_a_full_disk_refuses_a_start_and_keeps_no_litter() -> None:
 
 
 def close_files(disk: MemoryDisk) -> None:
-    """Close every file that can be opened again, as where others need the descriptors."""
+    """Close every file that can be reopened, as when others need the descriptors."""
     disk.open_files.share(0)
     disk.open_files.make_room()
     disk.open_files.share(UNLIMITED)
 
 
 @pytest.mark.parametrize("closing", [False, True])
-def test_readers_go_on_in_every_step_of_a_swap(*, closing: bool) -> None:
+def test_readers_continue_in_every_step_of_a_swap(*, closing: bool) -> None:
     lane = Lane()
     everything = offsets(lane.log)
     seen = []

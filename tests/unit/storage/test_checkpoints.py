@@ -1,4 +1,4 @@
-"""Small files at the root: recovery points, the clean marker, and the seal on all of them."""
+"""Tests small files at the root: recovery points, the clean marker, and their checksums."""
 
 from random import Random
 
@@ -58,7 +58,7 @@ def test_a_marker_that_was_taken_does_not_come_back(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_marker_vouches_for_everything_written_before(seed: int) -> None:
+def test_the_clean_marker_covers_everything_written_before(seed: int) -> None:
     disk = MemoryDisk()
     disk.make_folder("data/a")
     disk.open("data/a/file", create=True).append((b"content",))

@@ -1,4 +1,4 @@
-"""Compaction: the last of each key stays, tombstones for a while, offsets for ever."""
+"""Tests compaction: keeps the last record of each key, tombstones for a while, and all offsets."""
 
 import json
 
@@ -8,8 +8,8 @@ from barnabas.model.steps import Work, finish
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import CONTROL, CRC_FROM, DELETE_HORIZON, LOG_APPEND_TIME, records
-from barnabas.storage import compaction
-from barnabas.storage.compaction import (
+from barnabas.storage.compacting import compaction
+from barnabas.storage.compacting.compaction import (
     ROOM_TO_SPARE_BYTES,
     Cleaned,
     CleaningPlan,
@@ -31,7 +31,7 @@ SEGMENTS = LogSettings(segment_bytes=1, index_interval_bytes=100)
 def log_of(
     *batches: list[Pair], disk: MemoryDisk | None = None, settings: LogSettings = SEGMENTS
 ) -> Log:
-    """Return a flushed log with one batch a segment, and one more that is active."""
+    """Return a flushed log with one batch per segment, and one more that is active."""
     log = open_log(disk or MemoryDisk(), FOLDER, settings).log
     for number, pairs in enumerate(batches):
         append(log, make_batch(pairs, timestamp=number, producer=(1, 0, number * 10)))
@@ -299,7 +299,7 @@ def test_plans_and_outcomes_travel_as_json() -> None:
 
 
 def test_a_cut_into_what_is_gone_leaves_no_hole() -> None:
-    """Offsets are not given out again, and what follows is still there after a crash."""
+    """Offsets are not reused, and later records are still there after a crash."""
     disk = MemoryDisk()
     settings = LogSettings(segment_bytes=300, index_interval_bytes=50)
     batches: list[list[Pair]] = [[(b"a", b"%d" % number)] for number in range(20)]
@@ -316,7 +316,7 @@ def test_a_cut_into_what_is_gone_leaves_no_hole() -> None:
 
 
 def clean_in_passes(log: Log, keys_max: int) -> int:
-    """Compact with memory for few keys until all is clean; return how many passes that took."""
+    """Compact with memory for few keys until all is clean; return the number of passes."""
     passes, clean_upto = 0, 0
     while (work := plan(log)) is not None:
         cleaned = compaction.clean(log.disk, work, keys_max)
@@ -346,7 +346,7 @@ def test_a_segment_with_more_keys_than_memory_is_cleaned_in_several_passes(
 
 
 def test_a_tombstone_that_was_not_reached_keeps_all_of_its_time() -> None:
-    """Else it could go together with what it deletes, before a slow reader has seen it."""
+    """Otherwise a tombstone could be deleted with its records, before a slow reader has seen it."""
     log = open_log(MemoryDisk(), FOLDER, LogSettings()).log
     append(log, make_batch([(b"a", b"1"), (b"b", b"1"), (b"c", None)], timestamp=1))
     append(log, make_batch([(b"c", None)], timestamp=2))
@@ -424,7 +424,7 @@ def test_without_room_for_one_group_nothing_is_written() -> None:
 
 
 def test_where_the_room_ends_half_way_what_was_saved_so_far_counts() -> None:
-    """What it removed makes room for the rest, the next time."""
+    """The removed keys leave room for the rest in the next pass."""
     disk = MemoryDisk()
     pairs: list[Pair] = [(b"a", b"1" * 2_000), (b"b", b"1" * 2_000)]
     log = log_of(pairs, pairs, pairs, [(b"c", b"1" * 9_000)], [(b"b", None)], disk=disk)

@@ -1,4 +1,4 @@
-"""Compaction among transactions: aborted records go, markers stay as long as they are needed."""
+"""Tests compaction with transactions: drops aborted records, keeps markers while needed."""
 
 import json
 from random import Random
@@ -7,8 +7,8 @@ import pytest
 
 from barnabas.protocol.markers import parse_marker
 from barnabas.protocol.records import DELETE_HORIZON, TRANSACTIONAL, Record
-from barnabas.storage import compaction
-from barnabas.storage.compaction import CleaningPlan, Urgency
+from barnabas.storage.compacting import compaction
+from barnabas.storage.compacting.compaction import CleaningPlan, Urgency
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from tests.support.disks.log_changes import swap_in
@@ -30,7 +30,7 @@ ONE_A_SEGMENT = LogSettings(segment_bytes=1, index_interval_bytes=100)
 
 
 class Writer:
-    """Fills a log: one batch a segment, unless told otherwise."""
+    """Fills a log, by default with one batch per segment."""
 
     def __init__(self, settings: LogSettings = ONE_A_SEGMENT) -> None:
         self.disk = MemoryDisk()
@@ -61,7 +61,7 @@ class Writer:
             self.disk.remove(path)
 
     def plan(self, now_ms: int = 1_000) -> CleaningPlan | None:
-        """Plan as a partition does that follows the disk."""
+        """Plan as a partition does whose clock is the disk's."""
         self.fill()
         self.fill()
         self.log.flush()
@@ -83,7 +83,7 @@ class Writer:
 
 
 def shown(log: Log) -> dict[int, Pair]:
-    """Return what a consumer of committed records sees, batch by batch."""
+    """Return what a read_committed consumer gets, batch by batch."""
     found: list[Record] = []
     offset = log.start_offset
     while (piece := log.read(offset, 1, log.end_offset, at_least_one=True)) is not None:
@@ -95,7 +95,7 @@ def shown(log: Log) -> dict[int, Pair]:
 
 
 def shown_at_once(log: Log) -> dict[int, Pair]:
-    """Return what it sees where all comes in one answer."""
+    """Return what it gets in one response."""
     aborted = [(a.producer_id, a.first_offset) for a in log.aborted(0, log.end_offset)]
     found = committed(read_all(log), aborted)
     return {r.offset: (r.key, r.value) for r in found if r.key != b"filler"}
@@ -163,12 +163,12 @@ def test_a_marker_outlives_its_transaction_by_the_time_that_tombstones_have(comm
     def find() -> Batch | None:
         return next((m for m in markers(writer.log) if m[0].base_offset == marker), None)
 
-    # The first pass removes the record, yet its batch stands at the end of its segment.
+    # The first pass removes the record, but its batch stays at the end of its segment.
     writer.log.settings = LogSettings(segment_bytes=100_000)
     for now_ms in (1_000, 2_000):
         writer.compact(now_ms)
         assert find() is not None
-    header, batch = find() or pytest.fail("the marker is gone")
+    header, batch = find() or pytest.fail("the marker was deleted")
     assert header.attributes & DELETE_HORIZON
     assert (header.base_timestamp, header.max_timestamp) == (2_000 + KEEP_MS, 2)
     assert parse_marker(batch, header).kind == commit
@@ -192,8 +192,8 @@ def test_a_marker_stays_while_anything_of_its_transaction_is_left() -> None:
     assert shown(writer.log) == {1: (b"b", b"1"), 3: (b"a", b"2")}
 
 
-def test_an_index_without_entries_left_takes_none_from_those_who_come_after() -> None:
-    """An entry that outlived its marker would hide what the producer committed later."""
+def test_an_empty_index_does_not_hide_later_transactions() -> None:
+    """An entry that outlived its marker would hide later commits of the producer."""
     writer = Writer()
     writer.write(7, (b"a", b"bad"))
     writer.finish(7, commit=False)
@@ -231,8 +231,8 @@ def test_what_is_known_of_producers_outlives_their_batches() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whoever_reads_committed_records_notices_nothing(seed: int) -> None:
-    """Against a dict: of each key that was committed the last value is there, and no other."""
+def test_a_read_committed_consumer_notices_nothing(seed: int) -> None:
+    """Compare with a dict: the last committed value of each key is there, and no other."""
     rng = Random(seed)
     writer = Writer(LogSettings(segment_bytes=rng.choice([1, 300, 900]), index_interval_bytes=100))
     latest: dict[bytes, tuple[int, bytes]] = {}

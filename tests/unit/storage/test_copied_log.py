@@ -1,4 +1,4 @@
-"""A log that is another's copy: batches as they are, and a new start wherever the other starts."""
+"""Tests the log of a follower: unchanged batches, and a new start if the leader's has moved."""
 
 from contextlib import suppress
 from random import Random
@@ -17,7 +17,7 @@ SETTINGS = LogSettings(segment_bytes=400)
 
 
 class PlugPulledError(Exception):
-    """The power is gone."""
+    """A power cut."""
 
 
 def opened(disk: MemoryDisk, recovery_point: int = 0) -> Log:
@@ -29,7 +29,7 @@ def copied(log: Log, offset: int, epoch: int = 1) -> None:
 
 
 def copied_together(log: Log, *places: tuple[int, int]) -> None:
-    """Append batches that came in one answer, each with an offset and an epoch."""
+    """Append batches of one response, each with an offset and an epoch."""
     batches = [make_batch(2, producer=(5, 0, offset)) for offset, _ in places]
     for batch, (offset, epoch) in zip(batches, places, strict=True):
         stamp(batch, 0, offset, epoch)
@@ -103,7 +103,7 @@ def test_segments_are_as_full_as_if_batches_had_come_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("wrong", [(3, 4), (1, 4), (12, 3), (12, -1)])
-def test_what_stands_before_a_batch_that_cannot_follow_is_kept(wrong: tuple[int, int]) -> None:
+def test_batches_before_one_that_cannot_follow_are_kept(wrong: tuple[int, int]) -> None:
     log = opened(MemoryDisk())
     with pytest.raises(CorruptBatchError, match="sent to follow 3 of epoch 4"):
         copied_together(log, (0, 1), (2, 4), wrong, (20, 4))

@@ -1,4 +1,4 @@
-"""Leader epochs: what is remembered, and what a look-up answers (KIP-101)."""
+"""Tests leader epochs: what is stored, and the result of a lookup (KIP-101)."""
 
 import pytest
 

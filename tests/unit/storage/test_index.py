@@ -1,4 +1,4 @@
-"""Sparse indexes: look-ups, pages, and what damage or a full disk does to them."""
+"""Tests sparse indexes: lookups, pages, damage, and full disks."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""The map of keys against a dictionary, and its bounds."""
+"""Tests the map of keys against a dictionary, and its limits."""
 
 from random import Random
 
 import pytest
 
-from barnabas.storage import key_map
-from barnabas.storage.key_map import KEYS_MAX, TABLE_BYTES, KeyMap
+from barnabas.storage.compacting import key_map
+from barnabas.storage.compacting.key_map import KEYS_MAX, TABLE_BYTES, KeyMap
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -32,7 +32,7 @@ def test_offset_zero_and_the_empty_key_are_known() -> None:
 
 
 def test_digests_that_share_a_slot_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of three keys want the last slot: the search goes on at the first one."""
+    """Two of three keys hash to the last slot: the search continues at the first one."""
 
     class Digest:
         def __init__(self, key: bytes, *, digest_size: int) -> None:

@@ -1,4 +1,4 @@
-"""A log: rolling, reading, flushing, cutting, and a disk that is full."""
+"""Tests a log: rolling, reading, flushing, truncating, and a full disk."""
 
 from random import Random
 
@@ -202,7 +202,7 @@ def test_a_truncation_beyond_the_end_does_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_replaced_a_cut_tail_is_checked_whatever_point_was_stored(seed: int) -> None:
+def test_batches_after_a_truncation_are_checked_for_any_stored_point(seed: int) -> None:
     disk, log = filled(settings=LogSettings())
     log.flush()
     log.truncate(4)
@@ -213,7 +213,7 @@ def test_what_replaced_a_cut_tail_is_checked_whatever_point_was_stored(seed: int
     assert len(read_all(log)) == log.end_offset // 2
 
 
-def test_dropped_segments_are_gone_for_good() -> None:
+def test_dropped_segments_do_not_return() -> None:
     disk, log = filled()
     base = log.segments[2].base_offset
     for path in drop_segments(log, 2):
@@ -268,7 +268,7 @@ def test_snapshots_are_kept_for_segments_and_no_others() -> None:
 
 
 def test_a_cut_log_ends_where_its_last_batch_does_if_nothing_was_ever_compacted() -> None:
-    """A batch that claims another place hides what it held, and is not to be made up for."""
+    """A batch with a wrong offset hides the records there, and they cannot be restored."""
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, LogSettings(compacts=True)).log
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A folder says whose it is, and nobody's records are served in another's name."""
+"""Tests that a folder belongs to one topic, and never serves the records of another."""
 
 from random import Random
 
@@ -37,7 +37,7 @@ def test_what_is_another_topics_is_set_aside() -> None:
     assert disk.read_bytes(f"{STRANGERS}/{FIRST.hex()}/records") == b"of the first"
 
 
-def test_a_damaged_owner_is_written_anew_and_the_records_stay() -> None:
+def test_a_damaged_owner_file_is_rewritten_and_the_records_stay() -> None:
     disk = MemoryDisk()
     owned(disk, FIRST)
     disk.write_atomic(f"{FOLDER}/records", b"content")

@@ -1,4 +1,4 @@
-"""Idempotent producers: what is a repetition, what does not follow, what a snapshot keeps."""
+"""Tests idempotent producers: retries, gaps in sequences, and snapshots."""
 
 from random import Random
 
@@ -6,7 +6,8 @@ import pytest
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.protocol.records import BatchHeader, parse_header
-from barnabas.storage import compaction, snapshots
+from barnabas.storage import producer_snapshots
+from barnabas.storage.compacting import compaction
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SEQUENCE_MASK, ProducerStates, SentBatch
 from barnabas.storage.recovery import open_log
@@ -57,7 +58,7 @@ def test_a_gap_is_refused(sequence: int) -> None:
     assert states.check(header(5)) is None
 
 
-def test_of_a_stranger_any_sequence_is_taken() -> None:
+def test_any_sequence_of_an_unknown_producer_is_accepted() -> None:
     assert ProducerStates().check(header(1_234)) is None
 
 
@@ -83,22 +84,22 @@ def test_a_new_epoch_starts_at_zero_and_ends_the_old_one() -> None:
 def test_a_snapshot_keeps_everything() -> None:
     states = sent(*range(9), epoch=3)
     states.record(header(0, producer=8), 500)
-    again = snapshots.decode(snapshots.encode(states))
+    again = producer_snapshots.decode(producer_snapshots.encode(states))
     assert set(again.by_id) == {7, 8}
     assert again.by_id[7].batches == states.by_id[7].batches
     assert (again.by_id[7].epoch, again.by_id[7].last_timestamp) == (3, 1_000)
 
 
-def test_damage_to_a_snapshot_is_noticed_wherever_it_is() -> None:
-    content = snapshots.encode(sent(0, 1))
+def test_damage_anywhere_in_a_snapshot_is_detected() -> None:
+    content = producer_snapshots.encode(sent(0, 1))
     for bit in range(len(content) * 8):
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(CorruptBatchError):
-            snapshots.decode(bytes(damaged))
+            producer_snapshots.decode(bytes(damaged))
     for size in range(len(content)):
         with pytest.raises(CorruptBatchError):
-            snapshots.decode(content[:size])
+            producer_snapshots.decode(content[:size])
 
 
 def test_the_silent_are_forgotten() -> None:
@@ -123,7 +124,7 @@ def test_a_restart_knows_what_was_known() -> None:
     assert again.producers.by_id[7].batches == known
 
 
-def test_a_damaged_snapshot_is_made_anew_from_the_log() -> None:
+def test_a_damaged_snapshot_is_rebuilt_from_the_log() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, LogSettings()).log
     for number in range(7):
@@ -151,11 +152,11 @@ def test_a_truncation_remembers_what_came_before_the_window() -> None:
     assert [name for name in disk.list(FOLDER) if name.endswith(".snapshot")] == []
 
 
-def test_a_snapshot_from_beyond_the_end_is_not_believed() -> None:
+def test_a_snapshot_from_beyond_the_end_is_ignored() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, LogSettings()).log
     append(log, make_batch(1, producer=(7, 0, 0)))
-    disk.write_atomic(f"{FOLDER}/{50:020d}.snapshot", snapshots.encode(sent(90)))
+    disk.write_atomic(f"{FOLDER}/{50:020d}.snapshot", producer_snapshots.encode(sent(90)))
     disk.write_atomic(f"{FOLDER}/notes.snapshot", b"somebody else's")
     again = open_log(disk, FOLDER, LogSettings()).log
     assert [b.first_sequence for b in again.producers.by_id[7].batches] == [0]
@@ -163,7 +164,7 @@ def test_a_snapshot_from_beyond_the_end_is_not_believed() -> None:
 
 
 def forgetful(count: int) -> tuple[MemoryDisk, LogSettings]:
-    """Return a log whose first batches are overtaken, and their producer's only ones."""
+    """Return a log whose first batches are superseded, and are their producer's only ones."""
     disk, settings = MemoryDisk(), LogSettings(segment_bytes=400)
     log = open_log(disk, FOLDER, settings).log
     append(log, make_batch([(b"a", b"1")], producer=(7, 0, 0)))

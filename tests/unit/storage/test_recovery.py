@@ -1,4 +1,4 @@
-"""Opening logs: clean, torn, damaged, half swapped, and with files that are not ours."""
+"""Tests opening logs: clean, torn, damaged, half swapped, and with unknown files."""
 
 from random import Random
 
@@ -135,7 +135,7 @@ def test_a_missing_segment_is_noticed() -> None:
     assert found.log.end_offset == log.segments[2].base_offset
 
 
-def test_a_missing_beginning_is_told_from_one_that_was_deleted() -> None:
+def test_a_missing_beginning_is_distinguished_from_a_deleted_one() -> None:
     disk, log = filled(20)
     disk.remove(log.segments[0].paths[0])
     found = opened(disk)
@@ -192,7 +192,7 @@ def test_no_flipped_bit_stops_the_start_of_a_clean_log() -> None:
         disk = stopped(5, BIG)
         disk.flip(path_of(0), bit)
         log = opened(disk, BIG, clean=True, point=10).log
-        # No checksum covers the offset of the last batch, and it has no neighbour to tell.
+        # No checksum covers the offset of the last batch, and no batch follows to compare with.
         assert log.end_offset <= 10 or bit in last_offset_bits
         assert append(log) >= log.start_offset
 
@@ -214,7 +214,7 @@ def test_a_damaged_sealed_segment_of_a_clean_log_keeps_what_follows() -> None:
     assert piece is not None
 
 
-def test_indexes_of_sealed_segments_are_made_anew_where_they_are_missing() -> None:
+def test_missing_indexes_of_sealed_segments_are_rebuilt() -> None:
     disk, log = filled(20)
     for segment in log.segments:
         for path in segment.paths[1:]:
@@ -228,7 +228,7 @@ def test_indexes_of_sealed_segments_are_made_anew_where_they_are_missing() -> No
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["flip", "remove"])
-def test_epochs_are_made_anew_from_the_batches(damage: str, clean: bool) -> None:
+def test_epochs_are_rebuilt_from_the_batches(damage: str, clean: bool) -> None:
     disk = stopped(20)
     path = f"{FOLDER}/leader-epoch-checkpoint"
     disk.flip(path, 9) if damage == "flip" else disk.remove(path)
@@ -244,7 +244,7 @@ def test_stale_epochs_give_way_to_those_in_the_batches() -> None:
     assert opened(disk, BIG).log.epochs.entries == [(0, 0), (1, 8)]
 
 
-def test_a_start_beyond_the_end_begins_anew_there() -> None:
+def test_a_start_beyond_the_end_restarts_the_log_there() -> None:
     disk, log = filled(3, BIG)
     advance_start(log, 6)
     disk.cut(path_of(0), log.active.position_of(2))
@@ -296,14 +296,14 @@ def test_what_a_dead_process_left_unsynced_is_synced_before_it_is_served() -> No
     log = opened(disk).log
     for number in range(20):
         append(log, make_batch(2, timestamp=number))
-    found = opened(disk)  # the process is gone, its page cache is not
+    found = opened(disk)  # the process has ended, its page cache has not
     assert found.log.flushed_offset == 40
     disk.power_cut(Random(1))
     assert opened(disk).log.end_offset == 40
 
 
-def test_every_flipped_bit_is_cut_away_or_harmless() -> None:
-    """Of three batches, none is ever returned that is not the one that was appended."""
+def test_every_flipped_bit_is_truncated_or_harmless() -> None:
+    """A read returns only batches that were appended, whatever bit is flipped."""
     disk, log = filled(3, BIG)
     originals = {header.crc: bytes(batch[CRC_FROM:]) for header, batch in read_all(log)}
     pristine = disk.read_bytes(path_of(0))
@@ -326,13 +326,13 @@ def test_a_changed_offset_hides_its_batch_and_what_follows() -> None:
         assert again.end_offset <= 4
 
 
-def test_a_batch_that_claims_offsets_of_the_next_segment_is_cut_away() -> None:
-    """What follows it may be damaged too, so that nothing in its own segment contradicts it."""
+def test_a_batch_that_claims_offsets_of_the_next_segment_is_truncated() -> None:
+    """The next segment may be damaged too, so that nothing contradicts the damage."""
     disk, log = filled(20)
     first = log.segments[0]
     per_batch = first.size // (first.next_offset // 2)
-    disk.flip(path_of(0), per_batch * 8 + 32)  # the second batch's place
-    disk.flip(path_of(0), per_batch * 2 * 8 + 500)  # what the third holds
+    disk.flip(path_of(0), per_batch * 8 + 32)  # the position of the second batch
+    disk.flip(path_of(0), per_batch * 2 * 8 + 500)  # the content of the third batch
     again = opened(disk).log
     assert bases(again) == [0]
     assert again.end_offset == 2
@@ -340,10 +340,10 @@ def test_a_batch_that_claims_offsets_of_the_next_segment_is_cut_away() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_batch_behind_a_gap_is_cut_away_where_nothing_was_ever_removed(
+def test_a_batch_behind_a_gap_is_truncated_where_nothing_was_ever_removed(
     clean: bool, alone: bool
 ) -> None:
-    """The last batch has no neighbour that would belie it, but for the one before."""
+    """The last batch has no following batch to check its offset against, only the one before."""
     settings = LogSettings(compacts=False, segment_bytes=BIG.segment_bytes)
     disk, log = filled(0 if alone else 3, settings)
     append(log, make_batch(2))
@@ -357,8 +357,8 @@ def test_a_batch_behind_a_gap_is_cut_away_where_nothing_was_ever_removed(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_gaps_that_were_copied_are_known_for_good(clean: bool) -> None:
-    """A topic that is no longer compacted still has the gaps of when it was."""
+def test_copied_gaps_are_remembered(clean: bool) -> None:
+    """A topic that is no longer compacted still has the gaps of earlier compactions."""
     settings = LogSettings(compacts=False)
     disk, log = filled(1, settings)
     batch = make_batch(2)
@@ -371,8 +371,8 @@ def test_gaps_that_were_copied_are_known_for_good(clean: bool) -> None:
     assert bases(found.log) == [0, 7]
 
 
-def test_an_index_that_no_flush_vouches_for_is_made_anew() -> None:
-    """A flush that began before the roll says nothing of what the roll wrote."""
+def test_an_index_that_no_flush_covers_is_rebuilt() -> None:
+    """A flush that began before the roll does not cover writes after it."""
     disk = MemoryDisk()
     log = opened(disk, BIG).log
     for number in range(20):

@@ -1,4 +1,4 @@
-"""Which segments have been kept long enough."""
+"""Tests which segments have been kept long enough."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -19,7 +19,7 @@ FIFTY_MS = LogSettings(segment_ms=50)
 def log_of(
     *times: int, written_at: Sequence[int] = (), settings: LogSettings = ONE_A_SEGMENT
 ) -> Log:
-    """Return a log with one record a segment, at these times; the last is the active one.
+    """Return a log with one record per segment, at these times; the last one is active.
 
     The clock of the disk shows `written_at` at each append.
     """
@@ -80,7 +80,7 @@ def test_an_active_segment_without_times_is_sealed_some_time_after_its_first_bat
     assert not active_overdue(log, now_ms=70)
     log.disk.wall_clock_ms = lambda: 60  # type: ignore[attr-defined]
     append(log, make_batch(timestamp=-1))
-    # The file is younger now. Its first batch is not.
+    # The file is newer now, but its first batch is not.
     assert not active_expired(log, retention_ms=50, now_ms=71)
     assert active_overdue(log, now_ms=71)
 

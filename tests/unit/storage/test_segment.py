@@ -1,4 +1,4 @@
-"""One segment: finding places in it, and serving nothing that is damaged."""
+"""Tests one segment: lookups in it, and that damaged batches are never served."""
 
 import errno
 
@@ -188,7 +188,7 @@ def test_a_changed_base_offset_is_noticed_though_no_checksum_covers_it() -> None
             segment.ensure_trusted(position, end, base)
 
 
-def test_what_this_process_wrote_is_trusted_until_somebody_else_writes() -> None:
+def test_own_writes_are_trusted_until_another_process_writes() -> None:
     disk = MemoryDisk()
     segment = opened(disk)
     placed = fill(segment, 10)
@@ -214,7 +214,7 @@ def test_batches_larger_than_a_block_are_checked_once(monkeypatch: pytest.Monkey
 
 
 def test_an_append_opens_no_other_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch is in the log by then: a file that cannot be opened would lose its answer."""
+    """The batch is in the log by then: failing to open a file must not lose the response."""
 
     def refuse(path: str) -> bytes:
         raise OSError(errno.EMFILE, "too many open files", path)

@@ -1,4 +1,4 @@
-"""Look-ups by time are exact, also where times are out of order."""
+"""Tests that lookups by time are exact, also if times are out of order."""
 
 from random import Random
 from typing import Any
@@ -99,7 +99,7 @@ def test_the_latest_may_lie_below_the_start() -> None:
     assert (latest.offset, latest.timestamp, latest.leader_epoch) == (2, 20, 2)
 
 
-def test_the_latest_above_the_high_watermark_is_not_told() -> None:
+def test_the_latest_above_the_high_watermark_is_not_returned() -> None:
     log = log_of([10], [30], [20], [99])
     latest = latest_of(log, 3)
     assert latest is not None
@@ -108,7 +108,7 @@ def test_the_latest_above_the_high_watermark_is_not_told() -> None:
 
 
 def opened_batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Have the base offset of every batch that is opened put into a list."""
+    """Collect the base offset of every batch that is opened."""
     opened: list[int] = []
 
     def spy(look: Look, segment: Segment, located: Located) -> Steps[tuple[bytes, int]]:
@@ -127,10 +127,10 @@ def test_the_latest_after_a_deletion_opens_one_batch_and_is_remembered(
     advance_start(log, 1)
     opened = opened_batches(monkeypatch)
     assert latest_of(log, 201) == Found(199, 99, 100)
-    assert opened == [11, 199]  # of the segment that claims 99,999, and of the one with the answer
+    assert opened == [11, 199]  # of the segment that claims 99,999, and of the one with the result
     assert latest_of(log, 201) == Found(199, 99, 100)
     assert len(opened) == 2
-    assert latest_of(log, 199) == Found(197, 98, 99)  # another upper offset, another answer
+    assert latest_of(log, 199) == Found(197, 98, 99)  # another upper offset, another result
     log.truncate(199)
     append(log, make_batch(timestamp=500), 100)
     assert latest_of(log, 200) == Found(199, 500, 100)

@@ -1,4 +1,4 @@
-"""Transactions as a partition's producer states see them: who has one open, and since where."""
+"""Tests transactions in the producer state of a partition: which are open, and since when."""
 
 import struct
 
@@ -8,7 +8,7 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.markers import EndMarker, parse_marker
 from barnabas.protocol.records import TRANSACTIONAL, parse_header
-from barnabas.storage import snapshots
+from barnabas.storage import producer_snapshots
 from barnabas.storage.aborted import Aborted
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import NOTHING_UNSTABLE, ProducerStates, SentBatch
@@ -20,7 +20,7 @@ FOLDER = "data/orders/0"
 
 
 class Told:
-    """Producer states that are told of batches, one after the other."""
+    """Producer states that get batches one after the other."""
 
     def __init__(self) -> None:
         self.states = ProducerStates()
@@ -124,7 +124,7 @@ def test_a_longer_transaction_that_ends_first_still_holds_back_until_it_is_safe(
     assert told.states.first_unstable == 2
 
 
-def test_sequences_go_on_across_transactions_of_one_epoch() -> None:
+def test_sequences_continue_across_transactions_of_one_epoch() -> None:
     told = Told()
     told.write(7, 0, count=2)
     told.finish(7, commit=True)
@@ -134,7 +134,7 @@ def test_sequences_go_on_across_transactions_of_one_epoch() -> None:
     assert told.states.check(parse_header(batch)) == SentBatch(0, 1, 0, 1)
 
 
-def test_a_marker_that_raises_the_epoch_starts_sequences_anew() -> None:
+def test_a_marker_that_raises_the_epoch_restarts_sequences() -> None:
     told = Told()
     told.write(7, 0)
     told.finish(7, epoch=1, commit=True)
@@ -158,7 +158,7 @@ def test_a_batch_outside_of_the_open_transaction_is_refused() -> None:
     assert told.refusal(7, 1) == 0
 
 
-def test_a_new_epoch_goes_on_with_the_open_transaction() -> None:
+def test_a_new_epoch_continues_with_the_open_transaction() -> None:
     told = Told()
     told.write(7, 0)
     told.write(7, 0, epoch=1)
@@ -226,7 +226,7 @@ def test_unknown_kinds_of_markers_end_nothing() -> None:
     assert states.open_transactions() == {7: 0}
 
 
-def test_who_has_a_transaction_open_is_never_forgotten() -> None:
+def test_a_producer_with_an_open_transaction_never_expires() -> None:
     told = Told()
     told.write(7, 0)
     told.write(8, 0)
@@ -242,7 +242,7 @@ def test_a_snapshot_keeps_open_transactions() -> None:
     told.write(9, 0)
     told.write(8, 1)
     told.write(7, -1)
-    again = snapshots.decode(snapshots.encode(told.states))
+    again = producer_snapshots.decode(producer_snapshots.encode(told.states))
     assert list(again.open_transactions().items()) == [(9, 2), (8, 3), (7, 4)]
     assert again.first_unstable == 2
     assert again.by_id[8].coordinator_epoch == 6
@@ -252,7 +252,7 @@ def test_a_snapshot_keeps_open_transactions() -> None:
 def test_snapshots_from_before_transactions_are_read() -> None:
     body = struct.pack(">I", 1) + struct.pack(">qhqqH", 7, 3, 99, -1, 1)
     body += struct.pack(">iiqq", 4, 5, 10, 11)
-    states = snapshots.decode(struct.pack(">hI", 1, crc32c(body)) + body)
+    states = producer_snapshots.decode(struct.pack(">hI", 1, crc32c(body)) + body)
     known = states.by_id[7]
     assert (known.epoch, known.last_timestamp, known.batches) == (3, 99, [SentBatch(4, 5, 10, 11)])
     assert (known.transaction_start, known.coordinator_epoch) == (-1, -1)
@@ -260,7 +260,7 @@ def test_snapshots_from_before_transactions_are_read() -> None:
 
 
 def filled(disk: MemoryDisk) -> Log:
-    """Return a log of small segments: 7 committed, 8 aborted, 9 has its transaction open."""
+    """Return a log of small segments: 7 committed, 8 aborted, 9 has an open transaction."""
     log = open_log(disk, FOLDER, LogSettings(segment_bytes=250)).log
     for sequence in range(3):
         for producer in (7, 8, 9):

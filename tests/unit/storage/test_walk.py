@@ -1,4 +1,4 @@
-"""Walking batches, and the ways in which what stands there is none."""
+"""Tests walking batches, and the ways in which bytes are not a batch."""
 
 from random import Random
 

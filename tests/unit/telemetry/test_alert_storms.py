@@ -1,4 +1,4 @@
-"""Many alerts become few: flapping findings, and cards of a node with the same finding."""
+"""Tests that many alerts become few: flapping findings, and one finding on all cards."""
 
 from pathlib import Path
 
@@ -29,12 +29,12 @@ def parked(at: Window) -> Finding:
 
 
 def is_idle(number: int, shift: int = 0) -> bool:
-    """Whether a load of 40 s busy, 40 s idle is in its idle part."""
+    """Return whether a load of 40 s busy, 40 s idle is in its idle part."""
     return (number + shift) % 8 >= 4
 
 
 def storm(gpus: int, windows: int, shift: int = 0) -> Assessment:
-    """Play a load that starts and stops; `shift` windows between one card and the next."""
+    """Play a load that starts and stops; `shift` is the number of windows between cards."""
     rows = [window(number, f"GPU-{gpu}") for number in range(windows) for gpu in range(gpus)]
     found = [
         parked(row)
@@ -56,7 +56,7 @@ def test_cards_that_flap_one_after_the_other_are_few_messages_too() -> None:
     assert len(storm(4, HOUR, shift=2).alerts) <= 20
 
 
-def test_a_flapping_alert_clears_after_a_calm_time_and_is_raised_anew() -> None:
+def test_a_flapping_alert_clears_after_a_calm_time_and_is_raised_again() -> None:
     hot = [number for number in range(60) if is_idle(number)]
     later = [*range(200, 206)]
     rows = [window(number, "GPU-1") for number in range(210)]
@@ -85,7 +85,7 @@ def test_two_raises_an_hour_apart_do_not_flap() -> None:
 def of_node(
     cards: dict[str, range], windows: int, hosts: dict[str, str] | None = None
 ) -> list[Alert]:
-    """Return what is told where each card has the finding in a range of windows."""
+    """Return the alerts if each card has the finding in a range of windows."""
     rows = [
         window(n, gpu, (hosts or {}).get(gpu, "node-1")) for n in range(windows) for gpu in cards
     ]
@@ -111,7 +111,7 @@ def test_cards_of_two_nodes_are_two_messages() -> None:
     ]
 
 
-def test_cards_that_follow_are_told_together_and_the_last_one_clears() -> None:
+def test_cards_that_follow_are_alerted_together_and_the_last_one_clears() -> None:
     cards = {"GPU-0": range(40), "GPU-1": range(1, 20), "GPU-2": range(3, 50)}
     told = of_node(cards, 60)
     assert [(each.state, each.gpus) for each in told] == [
@@ -122,7 +122,7 @@ def test_cards_that_follow_are_told_together_and_the_last_one_clears() -> None:
     assert len({each.alert_id for each in told}) == 1
 
 
-def test_xids_are_told_together_by_their_code_and_another_code_is_told_at_once() -> None:
+def test_xids_of_one_code_are_alerted_together_and_another_code_at_once() -> None:
     codes = {"GPU-1": [79], "GPU-2": [79], "GPU-3": [48]}
     rows = [
         window(number, gpu)._replace(xids=[] if number == 0 else found)

@@ -1,4 +1,6 @@
-"""The alert machine: raised, still, cleared; one alert a GPU and finding; replays agree."""
+"""Tests the alert machine: raised, unchanged, cleared; one alert per GPU and finding; replays
+agree.
+"""
 
 from collections import defaultdict
 from functools import partial
@@ -40,7 +42,7 @@ def at(seen: int, _: str) -> int:
 
 
 def play(windows: list[list[Finding]]) -> list[list[Alert]]:
-    """Return what each window tells; the card reports in every one."""
+    """Return the alerts of each window; the card reports in every one."""
     standing: dict[Key, Standing] = {}
     told = []
     for number, findings in enumerate(windows):
@@ -113,7 +115,7 @@ def test_an_xid_of_the_job_never_alerts() -> None:
     assert states([[finding(0, "xid", "info", 13.0)], [], []]) == [[], [], []]
 
 
-def test_a_graver_finding_is_told_at_once_under_the_same_id() -> None:
+def test_a_graver_finding_is_sent_at_once_under_the_same_id() -> None:
     windows = [
         [finding(0, "xid", "warning", 9999.0)],
         [finding(1, "xid", "critical", 79.0)],
@@ -127,7 +129,7 @@ def test_a_graver_finding_is_told_at_once_under_the_same_id() -> None:
     assert second[0].severity == "critical"
 
 
-def test_of_two_xids_in_a_window_the_gravest_is_told() -> None:
+def test_of_two_xids_in_a_window_the_gravest_is_reported() -> None:
     both = [finding(0, "xid", "critical", 79.0), finding(0, "xid", "warning", 9999.0)]
     ((alert,),) = play([both])
     assert alert.value == 79.0
@@ -184,4 +186,4 @@ def test_every_alert_is_raised_first_cleared_last_and_never_floods(
         assert all(each.state != "cleared" for each in life[:-1])
         assert [each.last_seen for each in life] == sorted(each.last_seen for each in life)
         severities = [each.severity for each in life if each.state == "raised"]
-        assert len(severities) == len(set(severities)), "raised twice without growing graver"
+        assert len(severities) == len(set(severities)), "raised twice at the same severity"

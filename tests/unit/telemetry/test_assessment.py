@@ -1,4 +1,4 @@
-"""Whole batches: silence and hosts, how batches are cut, and states that survive the disk."""
+"""Tests whole batches: silence and hosts, the cut of batches, and states that survive restarts."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def silence(assessment: Assessment) -> dict[str, int]:
     return counted
 
 
-def told(assessment: Assessment) -> list[tuple[str, str]]:
+def missing_alerts(assessment: Assessment) -> list[tuple[str, str]]:
     return [
         (alert.gpu_id, alert.state) for alert in assessment.alerts if alert.finding == "missing"
     ]
@@ -45,7 +45,7 @@ def test_a_card_is_missing_after_a_minute_and_until_it_returns() -> None:
     rows += [window(number, "GPU-2") for number in [0, *range(20, 30)]]
     assessment = assess(FleetState(), rows, [], THRESHOLDS)
     assert silence(assessment) == {"GPU-2": 14}
-    assert told(assessment) == [("GPU-2", "raised"), ("GPU-2", "cleared")]
+    assert missing_alerts(assessment) == [("GPU-2", "raised"), ("GPU-2", "cleared")]
 
 
 def test_scrapes_every_half_minute_are_not_missing() -> None:
@@ -61,17 +61,17 @@ def test_a_host_that_goes_silent_is_one_alert() -> None:
     ]
     assessment = assess(FleetState(), others + lost, [], THRESHOLDS)
     assert set(silence(assessment)) == {f"GPU-{card}" for card in range(2, 10)}
-    assert told(assessment) == [("host:node-2", "raised")]
+    assert missing_alerts(assessment) == [("host:node-2", "raised")]
     (alert,) = (each for each in assessment.alerts if each.finding == "missing")
     assert "none of its 8 GPUs" in alert.message
 
 
-def test_when_part_of_a_host_returns_the_rest_is_told_together() -> None:
+def test_when_part_of_a_host_returns_the_rest_is_alerted_together() -> None:
     rows = [window(number, "GPU-1") for number in range(40)]
     rows += [window(0, f"GPU-{card}", "node-2") for card in (2, 3, 4)]
     rows += [window(number, "GPU-2", "node-2") for number in range(20, 40)]
     assessment = assess(FleetState(), rows, [], THRESHOLDS)
-    assert told(assessment) == [
+    assert missing_alerts(assessment) == [
         ("host:node-2", "raised"),
         ("GPU-3", "raised"),
         ("host:node-2", "cleared"),
@@ -84,7 +84,7 @@ def test_a_card_that_is_gone_for_a_day_is_forgotten() -> None:
     rows = [window(0, "GPU-2"), *(window(number, "GPU-1") for number in range(0, 9000, 3))]
     assessment = assess(FleetState(), rows, [], THRESHOLDS)
     assert set(assessment.state.fleet.gpus) == {"GPU-1"}
-    assert [state for _, state in told(assessment)][-1] == "cleared"
+    assert [state for _, state in missing_alerts(assessment)][-1] == "cleared"
 
 
 shares = st.sampled_from([0.0, 0.5, 0.7, 1.0])

@@ -1,4 +1,4 @@
-"""Why a job stopped, from what Spark says of it."""
+"""Tests why a job stopped, according to Spark's messages."""
 
 import pytest
 
@@ -33,7 +33,7 @@ Caused by: java.io.IOException: something else
             Remedy.RETRY,
         ),
         (
-            "barnabas.wire.failures.LinkError: No broker answered at a:1; start one",
+            "barnabas.wire.wire_failures.LinkError: No broker answered at a:1; start one",
             "No broker answered at a:1; start one",
             Remedy.RETRY,
         ),
@@ -73,7 +73,7 @@ def test_a_process_that_died_is_tried_again_a_few_times() -> None:
     assert found.sentence.startswith("Job aborted")
 
 
-def test_without_python_the_first_words_of_spark_are_told_and_cut() -> None:
+def test_without_python_the_first_words_of_sparks_error_are_reported() -> None:
     found = explain(STREAM + "Table is gone " + "x" * 1000 + "\n\tat x.y(Z.scala:1)")
 
     assert found.sentence.startswith("Table is gone xxx")

@@ -1,4 +1,4 @@
-"""A sample stands until the next one: time, energy and rows between windows."""
+"""Tests that a sample counts until the next one: time, energy and rows between windows."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -49,7 +49,7 @@ def every(
 
 
 def clock(hours: float = 0.2) -> list[dict[str, Any]]:
-    """Return a card that is sampled every second: windows close as it goes."""
+    """Return a card that is sampled every second: windows close continuously."""
     return every(1, hours * 3600, gpu_id="clock")
 
 
@@ -94,13 +94,13 @@ def test_a_silent_card_counts_for_two_intervals_and_no_longer(
 ) -> None:
     last_s = 2 * interval_s
     rows = of(gold([*every(interval_s, last_s + 0.5, gpu_util=0, power_usage=70), *clock(0.5)]))
-    unknown_s = max(0, interval_s - 60)  # the first sample of a card stands for a minute
+    unknown_s = max(0, interval_s - 60)  # the first sample of a card counts for a minute
     covered_s = sum(row["covered_seconds"] for row in rows)
     assert covered_s == pytest.approx(last_s - unknown_s + stands_s)
     assert second(rows[-1]) < last_s + stands_s
 
 
-def test_a_card_seen_once_stands_until_it_is_missing() -> None:
+def test_a_card_seen_once_counts_until_it_is_missing() -> None:
     rows = of(gold([{"at": 3, "gpu_util": 0}, *clock()]))
     assert sum(row["covered_seconds"] for row in rows) == pytest.approx(60)
 
@@ -158,7 +158,7 @@ def test_hours_do_not_depend_on_the_rate(interval_s: float, width_s: int) -> Non
     rows = of(gold([*watched(interval_s, counter=False), *clock(0.5)], width_s))
     assert sum(row["covered_seconds"] for row in rows) == pytest.approx(1800, abs=0.1)
     idle_s = sum(row["covered_seconds"] * row["util_idle_share"] for row in rows)
-    # One edge each way, an interval at most; samples of a window count alike.
+    # One edge each way, at most an interval; the samples of a window have the same weight.
     assert idle_s == pytest.approx(600, abs=2 * interval_s + 1)
 
 
@@ -168,7 +168,7 @@ def test_energy_by_the_counter_does_not_depend_on_the_rate(interval_s: float) ->
     energies = [row["energy_joules"] for row in rows]
     assert min(energies) >= 0
     true = joules_until(1800)
-    # What comes after the last reading is the power of the last sample.
+    # After the last reading, the power of the last sample counts.
     assert sum(energies) == pytest.approx(true, abs=interval_s * 650)
     until_last = [e for row, e in zip(rows, energies, strict=True) if second(row) < 1700]
     assert sum(until_last) == pytest.approx(joules_until(1700), rel=0.02)
@@ -205,7 +205,7 @@ def test_a_counter_that_was_reset_leaves_it_to_power() -> None:
 def test_a_counter_alone_gives_energy_too() -> None:
     rows = [{"at": at, "energy": 1e3 * 200 * at} for at in (0, 30, 60, 90)]
     energies = [row["energy_joules"] for row in gold(rows)]
-    assert energies[1:3] == [None, None], "nothing is known yet"
+    assert energies[1:3] == [None, None], "no value is known yet"
     assert sum(each or 0 for each in energies) == pytest.approx(200 * 100)
 
 
@@ -213,7 +213,7 @@ def test_a_counter_alone_gives_energy_too() -> None:
 
 
 def in_batches(table: pa.Table, cuts: list[int], width_s: int) -> pa.Table:
-    """Cover windows in batches that end where they are cut, as Spark would close them."""
+    """Cover windows in batches that end at the given times, as Spark would close them."""
     closed = by_gpu(table, width_s, THRESHOLDS)
     ends = closed["window_end"].cast(pa.int64()).to_numpy() // 1_000_000 - int(START.timestamp())
     lasts: Lasts = NOTHING

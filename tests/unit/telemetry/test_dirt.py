@@ -1,4 +1,4 @@
-"""Dirt comes beside the clean messages, of every kind, and can be found again."""
+"""Tests that every kind of dirt comes beside clean messages, and can be identified."""
 
 import hashlib
 from collections import Counter
@@ -28,7 +28,7 @@ def mixed(seed: int = 5, share: float = 0.1) -> tuple[list[Message], Dirt]:
 
 
 def pieces() -> dict[str, list[tuple[Message, Message]]]:
-    """Return by kind each piece, with the clean message before it."""
+    """Return each dirty message by kind, with the clean message before it."""
     messages, dirt = mixed()
     found: dict[str, list[tuple[Message, Message]]] = {}
     before = messages[0]

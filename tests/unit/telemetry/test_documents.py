@@ -1,4 +1,4 @@
-"""Messages to rows, without Spark."""
+"""Tests messages to rows, without Spark."""
 
 import json
 

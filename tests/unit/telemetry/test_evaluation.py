@@ -1,4 +1,4 @@
-"""Precision and recall on hand-made labels, and the command over a small lake."""
+"""Tests precision and recall on hand-made labels, and the command over a small lake."""
 
 import json
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_phases_become_labels(tmp_path: Path) -> None:
         read_phases(path, "G")
 
 
-def test_phases_of_the_recorder_are_told_by_what_binds_them(tmp_path: Path) -> None:
+def test_phases_of_the_recorder_are_distinguished_by_their_bottleneck(tmp_path: Path) -> None:
     path = tmp_path / "phases.csv"
     path.write_text(
         "phase,bound,start_unix,end_unix,steps\nidle,idle,0,10,1\ntriad,memory,10,20,1\n"

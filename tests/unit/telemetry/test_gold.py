@@ -1,4 +1,4 @@
-"""Batches of gold, as Spark would hand them over: what they leave to each other in the lake."""
+"""Tests batches of gold as Spark would pass them, and the state that they leave in the lake."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -59,14 +59,14 @@ def covered(folder: Path) -> list[tuple[float, float]]:
     return [((row["window_start"] - START).total_seconds(), row["covered_seconds"]) for row in rows]
 
 
-def test_a_batch_goes_on_where_the_one_before_ended(tmp_path: Path) -> None:
+def test_a_batch_continues_where_the_one_before_ended(tmp_path: Path) -> None:
     place = new_lake(tmp_path)
     for batch, seconds in enumerate([(3, 33), (), (63,)]):
         write = gold.write_batch(place, TABLE, THRESHOLDS)  # as after a restart
         write(closed(*seconds), batch)
     expected = [(0, 7), *((start, 10) for start in range(10, 70, 10))]
     assert covered(tmp_path) == expected
-    # Batch 1 closed no window. What batch 2 began with stays, should it have to run again.
+    # Batch 1 closed no window. The input state of batch 2 stays, in case it runs again.
     kept = ["batch-0000000000.parquet", "batch-0000000002.parquet"]
     assert place.names("_work/gold_10s-lasts") == kept
     assert place.note(TABLE, 1) is not None
@@ -77,7 +77,7 @@ def test_a_batch_that_runs_again_before_its_note_comes_to_the_same(tmp_path: Pat
     gold.write_batch(place, TABLE, THRESHOLDS)(closed(3), 0)
     gold.write_batch(place, TABLE, THRESHOLDS)(closed(33), 1)
     before = covered(tmp_path)
-    # The note of batch 1 comes last: without it, its files may be there already.
+    # The note of batch 1 comes last: without the note, its files may already exist.
     place.remove(f"{lake.NOTES}/{TABLE}", ["batch-0000000001.json"])
     place.write_table("_work/gold_10s-lasts", "batch-0000000000", _lasts(tmp_path))
     gold.write_batch(place, TABLE, THRESHOLDS)(closed(33), 1)
@@ -92,14 +92,14 @@ def _lasts(folder: Path) -> pa.Table:
     return pq.read_table(file)
 
 
-def test_a_lake_of_version_0_1_goes_on(tmp_path: Path) -> None:
+def test_a_lake_of_version_0_1_continues(tmp_path: Path) -> None:
     place = new_lake(tmp_path)
     place.complete(TABLE, {"query": "query", "batch": 0, "rows": 0, "files": []}, [])
     gold.write_batch(place, TABLE, THRESHOLDS)(closed(33), 1)
     assert covered(tmp_path) == [(30, 7)]
 
 
-def test_last_samples_that_are_gone_are_said(tmp_path: Path) -> None:
+def test_last_samples_that_are_gone_are_reported(tmp_path: Path) -> None:
     place = new_lake(tmp_path)
     gold.write_batch(place, TABLE, THRESHOLDS)(closed(3), 0)
     place.remove("_work/gold_10s-lasts", place.names("_work/gold_10s-lasts"))

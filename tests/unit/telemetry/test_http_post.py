@@ -1,4 +1,4 @@
-"""One POST, and its deadline."""
+"""Tests one POST, and its deadline."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from barnabas.telemetry.notify.outbox import Failure
 
 
 @pytest.mark.parametrize("first", ["alarm", "socket"])
-def test_an_endpoint_that_does_not_answer_is_named_as_such_whichever_timeout_comes_first(
+def test_an_endpoint_that_does_not_answer_is_named_as_such_for_either_timeout(
     first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Alarm(threading.Timer):

@@ -1,4 +1,4 @@
-"""Windows of cards that are split into MIG instances: a card counts once."""
+"""Tests windows of cards that are split into MIG instances: a card counts once."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,7 +29,7 @@ def rolled(rows: list[dict[str, Any]], width_s: int = 10) -> dict[str, list[dict
 
 
 def seven(**of_first: Any) -> list[dict[str, Any]]:
-    """Ten seconds of a card with seven instances, of which the first may differ."""
+    """Ten seconds of a card with seven instances, the first of which may differ."""
     idle = {"gr_engine_active": 0.0, "fb_used": 100.0, "fb_free": 9900.0}
     return [
         instance(number, second, **(idle | of_first if number == 0 else idle))
@@ -137,7 +137,7 @@ def test_cards_that_are_not_split_stay_as_they_are() -> None:
     assert found["host"][0]["gpus"] == 2
 
 
-def test_the_graphics_engine_stands_in_for_utilisation() -> None:
+def test_the_graphics_engine_replaces_utilisation() -> None:
     row = {**CARD, "timestamp": START, "gr_engine_active": 0.25}
     assert rolled([row])["gpu"][0]["gpu_util_mean"] == 25
     assert rolled([{**row, "gpu_util": 80.0}])["gpu"][0]["gpu_util_mean"] == 80

@@ -1,4 +1,4 @@
-"""How far jobs are, from what Spark, the lake and the broker say."""
+"""Tests the progress of jobs, from the data of Spark, the lake and the broker."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files of the lake appear whole, under names of their batch."""
+"""Tests that files of the lake appear complete, under names of their batch."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A lake knows its topic: what is refused, and how it goes on with another one."""
+"""Tests that a lake knows its topic: refusals, and how to continue with another topic."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How much of silver a micro-batch of gold takes."""
+"""Tests how much of silver a micro-batch of gold takes."""
 
 from pathlib import Path
 

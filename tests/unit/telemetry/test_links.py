@@ -1,4 +1,4 @@
-"""What links can move, by the name of a model."""
+"""Tests the bandwidth of links, by the name of a model."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The live page: one gathering at a time, kept for a while, and honest about age and failure."""
+"""Tests the live page: one report at a time, cached for a while, with its age and errors."""
 
 import threading
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ END_S = START.timestamp() + 600
 
 
 class Source:
-    """Gathers a report, as often as it is asked, and fails when it is told to."""
+    """Creates reports, counts them, and fails on request."""
 
     def __init__(self, folder: Path) -> None:
         self.report: Report = gather(Lake(folder), Wish(title="Live"))
@@ -66,7 +66,7 @@ def test_the_page_says_how_old_the_data_is(source: Source, live: LivePage) -> No
     assert "Do the jobs run" in live.html()
 
 
-def test_a_failure_is_told_above_the_last_report(source: Source, live: LivePage) -> None:
+def test_a_failure_is_shown_above_the_last_report(source: Source, live: LivePage) -> None:
     live.html()
     source.failure = LakeError("the lake <is> gone")
     source.now_s += 60

@@ -1,4 +1,4 @@
-"""What is remembered of a GPU: XIDs as events, trends, starving jobs."""
+"""Tests the state of a GPU: XIDs as events, trends, starving jobs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ def window(number: int, **metrics: Any) -> Window:
     return Window(us(number * 10), us(number * 10 + 10), "GPU-1", "node-1", **metrics)
 
 
-def told(windows: Sequence[Window], name: str) -> list[list[Finding]]:
+def findings_named(windows: Sequence[Window], name: str) -> list[list[Finding]]:
     """Return the findings of one name for each window in turn."""
     memory: Memory | None = None
     all_found = []
@@ -30,42 +30,42 @@ def xid_windows(*codes: list[int] | None) -> list[Window]:
     return [window(number, xids=list(each) if each else each) for number, each in enumerate(codes)]
 
 
-def codes_told(*codes: list[int] | None) -> list[list[float | None]]:
-    return [[each.value for each in found] for found in told(xid_windows(*codes), "xid")]
+def reported_codes(*codes: list[int] | None) -> list[list[float | None]]:
+    return [[each.value for each in found] for found in findings_named(xid_windows(*codes), "xid")]
 
 
 def test_a_gauge_that_holds_an_xid_is_one_event() -> None:
-    assert codes_told([], [79], [79], [79]) == [[], [79], [], []]
+    assert reported_codes([], [79], [79], [79]) == [[], [79], [], []]
 
 
 def test_each_change_of_the_gauge_is_an_event() -> None:
-    assert codes_told([], [13, 31], [31, 79], [48]) == [[], [13, 31], [79], [48]]
+    assert reported_codes([], [13, 31], [31, 79], [48]) == [[], [13, 31], [79], [48]]
 
 
 def test_an_xid_that_went_and_came_back_is_news_again() -> None:
-    assert codes_told([], [31], [], [31]) == [[], [31], [], [31]]
+    assert reported_codes([], [31], [], [31]) == [[], [31], [], [31]]
 
 
 def test_a_window_without_xid_samples_changes_nothing() -> None:
-    assert codes_told([], [31], None, [31]) == [[], [31], [], []]
+    assert reported_codes([], [31], None, [31]) == [[], [31], [], []]
 
 
 def test_a_code_held_at_first_sight_is_news_only_if_it_asks_for_a_drain() -> None:
-    assert codes_told([43], [43]) == [[], []]
-    assert codes_told([79], [79]) == [[79], []]
+    assert reported_codes([43], [43]) == [[], []]
+    assert reported_codes([79], [79]) == [[79], []]
 
 
-def test_the_action_of_an_xid_is_told_with_its_severity() -> None:
-    (_, (finding,)) = told(xid_windows([], [79]), "xid")
+def test_the_action_of_an_xid_comes_with_its_severity() -> None:
+    (_, (finding,)) = findings_named(xid_windows([], [79]), "xid")
     assert finding.severity == "critical"
     assert "fell off the bus" in finding.detail
     assert "power-cycle" in finding.detail
-    (_, (unknown,)) = told(xid_windows([], [9999]), "xid")
+    (_, (unknown,)) = findings_named(xid_windows([], [9999]), "xid")
     assert unknown.severity == "warning"
 
 
 def test_the_third_xid_of_a_day_makes_a_repeat_offender() -> None:
-    found = told(xid_windows([], [13], [31], [31], [43], [45]), "repeat_offender")
+    found = findings_named(xid_windows([], [13], [31], [31], [43], [45]), "repeat_offender")
     assert [[each.value for each in row] for row in found] == [[], [], [], [], [3], [4]]
 
 
@@ -73,31 +73,35 @@ def test_xids_of_yesterday_do_not_count() -> None:
     day = 8_640
     windows = [window(0, xids=[]), window(1, xids=[13]), window(2, xids=[31])]
     windows.append(window(day + 10, xids=[43]))
-    assert told(windows, "repeat_offender") == [[], [], [], []]
+    assert findings_named(windows, "repeat_offender") == [[], [], [], []]
 
 
 def test_corrected_errors_are_a_trend_from_ten_an_hour() -> None:
     errors = [100.0, 104.0, 109.0, 110.0, 111.0]
-    found = told([window(n, ecc_sbe_last=each) for n, each in enumerate(errors)], "ecc_trend")
+    found = findings_named(
+        [window(n, ecc_sbe_last=each) for n, each in enumerate(errors)], "ecc_trend"
+    )
     assert [[each.value for each in row] for row in found] == [[], [], [], [10], [11]]
 
 
 def test_a_trend_ends_when_the_counter_rests() -> None:
     windows = [window(0, ecc_sbe_last=0.0)]
     windows += [window(number, ecc_sbe_last=50.0) for number in range(1, 60)]
-    found = [bool(each) for each in told(windows, "ecc_trend")]
+    found = [bool(each) for each in findings_named(windows, "ecc_trend")]
     assert found[1:31] == [True] * 30
     assert not any(found[31:])
 
 
 def test_nine_errors_in_each_hour_are_no_trend() -> None:
     windows = [window(number, ecc_sbe_last=float(number // 40)) for number in range(360 * 3)]
-    assert not any(told(windows, "ecc_trend"))
+    assert not any(findings_named(windows, "ecc_trend"))
 
 
 def test_a_counter_that_starts_over_is_no_trend() -> None:
     errors = [500.0, 0.0, 1.0]
-    assert not any(told([window(n, ecc_sbe_last=e) for n, e in enumerate(errors)], "ecc_trend"))
+    assert not any(
+        findings_named([window(n, ecc_sbe_last=e) for n, e in enumerate(errors)], "ecc_trend")
+    )
 
 
 def test_an_uncorrectable_error_is_critical_at_once() -> None:
@@ -106,14 +110,14 @@ def test_an_uncorrectable_error_is_critical_at_once() -> None:
         window(1, ecc_dbe_last=1.0),
         window(2, ecc_dbe_last=1.0),
     ]
-    (_, (finding,), after) = told(windows, "ecc_trend")
+    (_, (finding,), after) = findings_named(windows, "ecc_trend")
     assert finding.severity == "critical"
     assert after == []
 
 
-def test_remapped_rows_are_told() -> None:
+def test_remapped_rows_are_reported() -> None:
     windows = [window(0, remapped_rows_last=1.0), window(1, remapped_rows_last=3.0)]
-    (_, (finding,)) = told(windows, "ecc_trend")
+    (_, (finding,)) = findings_named(windows, "ecc_trend")
     assert (finding.value, finding.unit) == (2.0, "rows")
 
 
@@ -128,7 +132,7 @@ def job(number: int, idle: float, busy: float, falls: int, held_mib: float = 40_
 
 
 def starved(*windows: Window) -> list[bool]:
-    return [bool(each) for each in told(windows, "starved")]
+    return [bool(each) for each in findings_named(windows, "starved")]
 
 
 def test_repeated_falls_in_one_window_are_starvation() -> None:

@@ -1,4 +1,4 @@
-"""Messages come back as they went, and what is no message says why."""
+"""Tests that messages survive a round trip, and that errors say what is no message."""
 
 import json
 import math
@@ -28,7 +28,7 @@ from barnabas.telemetry.samples.sample_messages import (
 
 times = st.integers(min_value=-(2**41), max_value=2**47)
 numbers = st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
-# A key is UTF-8, which lone surrogates are not.
+# A key is UTF-8, which cannot encode lone surrogates.
 words = st.text(st.characters(exclude_categories=["Cs"]))
 names = words.filter(bool)
 labels = st.dictionaries(words, words, max_size=4)

@@ -1,4 +1,4 @@
-"""MIG instances: which card they are on, in messages and in the rows of silver."""
+"""Tests MIG instances: their cards, in messages and in the rows of silver."""
 
 from datetime import UTC, datetime
 from typing import Any

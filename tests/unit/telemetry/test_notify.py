@@ -1,4 +1,4 @@
-"""What endpoints are told: when, in which words, and what becomes of what they do not take."""
+"""Tests notifications: when they are sent, their text, and what endpoints do not accept."""
 
 import hashlib
 import hmac
@@ -151,7 +151,7 @@ def test_alertmanager_is_sent_firing_alerts_again_until_they_clear() -> None:
     assert due(outbox, 1000.0) is None
 
 
-def test_after_a_restart_alertmanager_is_sent_what_stands_and_a_webhook_is_not() -> None:
+def test_after_a_restart_alertmanager_gets_active_alerts_and_a_webhook_does_not() -> None:
     for outbox, wanted in ((webhook(), []), (Outbox(Alertmanager("http://am:9093")), ["a"])):
         outbox.restore(notice(0))
         outbox.restore(notice(1, alert="b"))
@@ -161,7 +161,7 @@ def test_after_a_restart_alertmanager_is_sent_what_stands_and_a_webhook_is_not()
         assert found == wanted
 
 
-def test_a_first_start_tells_what_stands_and_commits_the_end() -> None:
+def test_a_first_start_sends_active_alerts_and_commits_the_end() -> None:
     outbox = webhook()
     for number, (alert, state) in enumerate([("a", "raised"), ("b", "raised"), ("b", "cleared")]):
         outbox.restore(notice(number, state, alert))
@@ -260,7 +260,7 @@ def test_alertmanager_gets_labels_annotations_and_times() -> None:
     ]
 
 
-def test_a_cleared_alert_has_ended_whatever_the_cards_clock_says() -> None:
+def test_a_cleared_alert_has_ended_for_any_clock_of_the_card() -> None:
     ahead = notice(
         1, "cleared", first_seen="2026-11-18T12:00:10Z", last_seen="2026-11-18T12:00:20Z"
     )

@@ -1,4 +1,4 @@
-"""nvidia-smi's CSV: the layouts that real drivers write, and lines that none should."""
+"""Tests nvidia-smi's CSV: the layouts of real drivers, and invalid lines."""
 
 from zoneinfo import ZoneInfo
 
@@ -8,7 +8,7 @@ from barnabas.telemetry.samples.nvidia_smi import HeaderError, parse_rows
 from barnabas.telemetry.samples.readings import Refusal, Tally
 from barnabas.telemetry.samples.sample_messages import Snapshot
 
-# As an H200 with driver 580 writes it; clocks_throttle_reasons was asked for and is renamed.
+# As an H200 with driver 580 writes it; clocks_throttle_reasons was requested and is renamed.
 LIVE = """\
 timestamp, index, uuid, name, driver_version, pci.bus_id, utilization.gpu [%], memory.total [MiB], memory.used [MiB], power.draw.instant [W], power.draw [W], clocks_event_reasons.active, clocks_event_reasons.active, ecc.errors.corrected.volatile.total
 2026/11/15 15:23:42.995, 0, GPU-bc3c, NVIDIA H200, 580.159.04, 00000000:00:06.0, 0 %, 143771 MiB, 12 MiB, 78.61 W, 80.00 W, 0x0000000000000001, 0x0000000000000001, 0

@@ -1,4 +1,4 @@
-"""Metrics without a column: kept in a map, refused only where they cannot be metrics."""
+"""Tests metrics without a column: kept in a map, refused only if they cannot be metrics."""
 
 import json
 
@@ -31,7 +31,7 @@ EXPORTER_COUNTERS = [
     *(f"DCGM_FI_PROF_{name}" for name in PROFILING_FIELDS.split()),
     *(f"DCGM_EXP_{name}" for name in OWN_METRICS.split()),
 ]
-"""What dcgm-exporter 4 can report by its own lists of counters, those that are off included."""
+"""The metrics of dcgm-exporter 4's own lists of counters, including disabled ones."""
 
 
 def read(*metrics: dict[str, object]) -> documents.Readings:

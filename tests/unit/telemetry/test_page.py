@@ -1,4 +1,4 @@
-"""The parts of docs/telemetry.md that the code knows agree with the code."""
+"""Tests that the generated parts of docs/telemetry.md agree with the code."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The bundled recording is there, whole, and its phases are those of the file."""
+"""Tests that the bundled recording is complete, and that its phases are those of the file."""
 
 from itertools import pairwise
 from statistics import median
@@ -23,7 +23,7 @@ def test_it_is_whole() -> None:
     assert all(a.timestamp_ms < b.timestamp_ms for a, b in pairwise(found))
 
 
-def test_phases_and_samples_tell_the_same_story() -> None:
+def test_phases_and_samples_agree() -> None:
     assert [each.name for each in recording.phases()][:3] == ["idle", "matmul_bf16", "memory_copy"]
     assert median(values("matmul_bf16", "DCGM_FI_DEV_POWER_USAGE")) > 680
     assert median(values("memory_held_idle", "DCGM_FI_DEV_FB_USED")) > 100_000

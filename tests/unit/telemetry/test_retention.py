@@ -1,4 +1,4 @@
-"""Retention of a lake: what goes, what is merged, what stays, and kills at every point."""
+"""Tests retention of a lake: deleted, merged and kept files, and kills at every point."""
 
 import os
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ FORMATS = pytest.mark.parametrize("table_format", ["parquet", "delta"])
 
 
 def made(folder: Path, table_format: str = "parquet", hours: int = 72) -> Lake:
-    """Return a lake with a batch of silver an hour, of two parts, read by both jobs of gold."""
+    """Return a lake with a batch of silver per hour, of two parts, read by both jobs of gold."""
     place = lake.create(str(folder), table_format)
     for number in range(hours):
         rows = [
@@ -61,7 +61,7 @@ def made(folder: Path, table_format: str = "parquet", hours: int = 72) -> Lake:
 
 
 def reached(folder: Path, job: str, batch: int) -> None:
-    """Leave what Spark leaves when a job has committed a batch of silver."""
+    """Leave the files of a job that has committed a batch of silver in Spark."""
     place = folder / "_checkpoints" / job
     for name, text in (("offsets", f'v1\n{{"batchWatermarkMs":0}}\n{{"batch":{batch}}}'),):
         (place / name).mkdir(parents=True, exist_ok=True)
@@ -165,12 +165,12 @@ def test_merged_files_are_merged_again_and_columns_that_came_later_are_null_befo
 
 
 class KilledError(BaseException):
-    """Stands for kill -9: nothing that handles errors may handle it."""
+    """Stands for kill -9: error handlers must not catch it."""
 
 
 @contextmanager
 def killed_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Let a number of changes to files happen, and end the process before the next."""
+    """Allow a number of changes to files, and end the process before the next."""
     done: list[str] = []
 
     def counted(name: str, original: Any) -> Any:
@@ -251,7 +251,7 @@ def test_one_retention_at_a_time(tmp_path: Path) -> None:
         retain(tmp_path, {})
 
 
-def test_a_delta_log_and_its_jobs_go_on_after_a_merge(tmp_path: Path) -> None:
+def test_a_delta_log_and_its_jobs_continue_after_a_merge(tmp_path: Path) -> None:
     place = made(tmp_path, "delta", hours=10)
     retain(tmp_path, {})
     row = {"gpu_id": "GPU-0", "timestamp": START, "offset": 10, "partition": 0}

@@ -1,4 +1,4 @@
-"""Windows of silver rows."""
+"""Tests windows of silver rows."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ START = datetime(2026, 11, 15, 7, 0, tzinfo=UTC)
 
 
 def rolled(*rows: dict[str, Any], width_s: int = 10) -> list[dict[str, Any]]:
-    """Roll rows up; a number for timestamp is seconds from the start."""
+    """Roll rows up; a number as timestamp is seconds from the start."""
     full = [
         {"gpu_id": "a", "hostname": "h", "model": "m", **row, "timestamp": at(row["timestamp"])}
         for row in rows
@@ -108,7 +108,7 @@ def test_energy_by_power_where_the_counter_was_reset() -> None:
     assert rolled(*rows)[0]["energy_joules"] == pytest.approx(2000)
 
 
-def test_a_lone_sample_stands_from_its_time_on() -> None:
+def test_a_single_sample_counts_from_its_time_on() -> None:
     assert rolled({"timestamp": 3, "power_usage": 100})[0]["energy_joules"] == 700
 
 

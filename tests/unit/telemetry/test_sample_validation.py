@@ -1,4 +1,4 @@
-"""Verdicts on messages: clocks, layouts, duplicates."""
+"""Tests the validation of messages: clocks, layouts, duplicates."""
 
 import json
 from dataclasses import replace
@@ -117,14 +117,14 @@ def test_refused_whole_says_why_once() -> None:
 
 
 def validated_afresh(*placed: tuple[int, float]) -> dict[int, list[str]]:
-    """Validator messages in the very first batch, each with its partition and time."""
+    """Validate messages in the very first batch, each with its partition and time."""
     rows = [
         {**message(seconds), "topic": "t", "partition": part, "offset": at, "timestamp": NOW}
         for at, (part, seconds) in enumerate(placed)
     ]
     newest: dict[int, int] = {}
     found: dict[int, list[str]] = {}
-    for at, row in enumerate(rows):  # however the messages are cut into batches
+    for at, row in enumerate(rows):  # for every cut of the messages into batches
         batch = pa.RecordBatch.from_pylist([row], schema=arrow_schema(lake_tables.BRONZE))
         first = validate(batch, replace(RULES, late_before_us=None), Seen(), newest)
         found |= dict.fromkeys((at for _ in first.faults), reasons(first).get(0, []))

@@ -1,4 +1,4 @@
-"""Thresholds from a file: what is taken, and what is refused with a remedy."""
+"""Tests thresholds from a file: accepted values, and errors with a fix."""
 
 from pathlib import Path
 

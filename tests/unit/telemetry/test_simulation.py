@@ -1,4 +1,4 @@
-"""Simulated fleets: the same seed gives the same bytes, and the labels are true."""
+"""Tests simulated fleets: the same seed gives the same bytes, and the labels are true."""
 
 import itertools
 from collections import defaultdict
@@ -34,7 +34,7 @@ PCIE_RX = "DCGM_FI_PROF_PCIE_RX_BYTES"
 
 
 class Watched:
-    """A fleet and everything it said."""
+    """A fleet and all of its messages."""
 
     def __init__(self, fleet: Simulation) -> None:
         self.fleet = fleet
@@ -270,7 +270,7 @@ def test_a_fleet_without_faults_has_none() -> None:
     assert [each for each in fleet.truth if each.kind == FINDING and not each.optional] == []
 
 
-def test_times_begin_where_they_are_told_to() -> None:
+def test_times_begin_where_the_caller_says() -> None:
     start_ms = parse_time("2026-01-01T00:00:00Z")
     fleet = simulate(FleetSettings(gpus=8, duration_ms=5_000, start_ms=start_ms))
     times = [decode(m.value, content_type(m.headers)).timestamp_ms for m in fleet.messages()]

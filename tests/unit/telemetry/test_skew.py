@@ -1,4 +1,4 @@
-"""Wrong clocks: measured in silver, found once windows are closed."""
+"""Tests wrong clocks: measured in silver, reported once windows are closed."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ END = NOW_US + 10 * SECOND
 
 
 def validated(*messages: tuple[str, float, float]) -> Validated:
-    """Validator messages: a card, its clock and the broker's, in seconds from now."""
+    """Validate messages: a card, its clock and the broker's, in seconds from now."""
     rows = []
     for offset, (gpu, sent, arrived) in enumerate(messages):
         text = (NOW + timedelta(seconds=sent)).isoformat()
@@ -73,7 +73,7 @@ def test_a_clock_that_is_ahead(ahead: int, refused: int) -> None:
     assert f"{ahead} s ahead of" in found.skews[0].detail
 
 
-def test_clocks_in_step_are_not_told() -> None:
+def test_synchronous_clocks_are_not_reported() -> None:
     assert validated(("a", 0, 0), ("b", 4, 0), ("c", -50, 0)).skews == []
 
 
@@ -137,12 +137,14 @@ def test_skews_come_with_the_window_that_closes_them(tmp_path: Path) -> None:
     assert (again, same) == (first, state)
     nothing, state = skew.due(lake, state, [])
     assert nothing == []
-    # No window of the fleet ended at ends[3]: the next one tells.
+    # No window of the fleet ended at ends[3]: the next one reports it.
     rest, _ = skew.due(lake, state, ends[4:7])
     assert [each.window_end for each in rest] == [ends[4], ends[4], ends[5], ends[6]]
 
 
-def told(*skewed: tuple[int, str], cards: str = "a", windows: int = 12) -> list[tuple[str, str]]:
+def findings_and_alerts(
+    *skewed: tuple[int, str], cards: str = "a", windows: int = 12
+) -> list[tuple[str, str]]:
     """Return findings and alerts about card b, of windows in which some clocks were wrong."""
     state = FleetState()
     found: list[tuple[str, str]] = []
@@ -158,7 +160,7 @@ def told(*skewed: tuple[int, str], cards: str = "a", windows: int = 12) -> list[
 
 
 def test_a_card_that_was_never_in_time_is_found_and_alerted() -> None:
-    assert told((0, "b"), (3, "b"), (6, "b")) == [
+    assert findings_and_alerts((0, "b"), (3, "b"), (6, "b")) == [
         ("finding", "clock_skew"),
         ("finding", "clock_skew"),
         ("raised", "clock_skew"),
@@ -167,7 +169,7 @@ def test_a_card_that_was_never_in_time_is_found_and_alerted() -> None:
 
 
 def test_a_card_that_is_in_time_has_a_right_clock() -> None:
-    assert told((0, "b"), (3, "b"), cards="ab") == []
+    assert findings_and_alerts((0, "b"), (3, "b"), cards="ab") == []
 
 
 def test_a_card_whose_clock_is_wrong_is_not_missing() -> None:

@@ -1,4 +1,4 @@
-"""How a session is put together, before there is one."""
+"""Tests the configuration of a session before it starts."""
 
 import ast
 import subprocess
@@ -82,7 +82,7 @@ def test_without_java_there_is_one_line_to_type(monkeypatch: pytest.MonkeyPatch)
         spark_session.check_java()
 
 
-def test_an_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     old = tmp_path / "bin" / "java"
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'java version \"1.8.0_391\"' >&2\n")
@@ -114,7 +114,7 @@ def test_the_package_runs_from_its_zip(tmp_path: Path) -> None:
 
 
 def test_the_requirements_are_what_workers_import() -> None:
-    """All that the packages on the workers import from elsewhere, now or when needed, is listed."""
+    """All modules that the packages on the workers import from elsewhere are listed."""
     source = Path(packing.__file__).parents[2]
     files = [p for name in WORKER_PACKAGES for p in (source / name).rglob("*.py")]
     files += [source / "telemetry" / "jobs" / f"{name}.py" for name in ("silver", "gold", "bronze")]
@@ -143,7 +143,7 @@ def imports(file: Path) -> set[str]:
     return found
 
 
-def test_what_workers_lack_is_said_once_for_each_machine() -> None:
+def test_what_workers_lack_is_reported_once_for_each_machine() -> None:
     whole = Answer("a", "/usr/bin/python3", (), True)
     bare = Answer("b", "/usr/bin/python3", ("numpy", "pyarrow"), True)
     blind = Answer("c", "/usr/bin/python3", (), False)

@@ -1,4 +1,4 @@
-"""Jobs that fail, come back and are stopped, with queries that do as the test says."""
+"""Tests jobs that fail, restart and are stopped, with queries that a test controls."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from barnabas.telemetry.jobs.pipeline_jobs import Job, JobSettings
 from barnabas.telemetry.jobs.supervising import DEATHS_MAX, JobFailedError, Picture, Supervisor
 from barnabas.telemetry.lake import lake
 
-AWAY = "barnabas.wire.failures.LinkError: No broker answered at a:1"
+AWAY = "barnabas.wire.wire_failures.LinkError: No broker answered at a:1"
 DIED = "SparkException: Python worker exited unexpectedly (crashed)"
 BROKEN = "barnabas.spark.query_errors.DataLossError: t-0 lost 5 to 9"
 
 
 @dataclass
 class Query:
-    """A streaming query of whom the test knows when it fails."""
+    """A streaming query that fails when the test says so."""
 
     error: str | None = None
     looks: int = 0

@@ -1,4 +1,4 @@
-"""The clock that throttling cost."""
+"""Tests the clock that was lost to throttling."""
 
 from barnabas.telemetry.findings.assessment import FleetState, assess
 from barnabas.telemetry.findings.finding import Finding, Window
@@ -32,5 +32,5 @@ def test_what_the_exporter_names_counts_at_once() -> None:
     assert lost(window(1, 990, 1980)) == [50]
 
 
-def test_nothing_is_said_where_nothing_is_known() -> None:
+def test_nothing_is_reported_if_nothing_is_known() -> None:
     assert lost(window(1, None, None), window(2, 1500, None)) == [None, None]

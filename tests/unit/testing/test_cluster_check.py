@@ -1,4 +1,4 @@
-"""The checker of the cluster finds what it is there to find."""
+"""Tests that the checker of the cluster finds every violation."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ ALICE, BOB = 1, 2
 
 
 def acks(*promised: tuple[int, int]) -> Acks:
-    """What was promised, as number and offset."""
+    """Acknowledged records, as number and offset."""
     made = Acks()
     for number, offset in promised:
         made.numbers.append(number)
@@ -29,7 +29,7 @@ def acks(*promised: tuple[int, int]) -> Acks:
 
 
 def reading(*records: tuple[int, int, int], fate: Fate = Fate.PLAIN) -> Reading:
-    """What was shown, as offset, producer and number."""
+    """The records that a reader got, as offset, producer and number."""
     made = Reading()
     for offset, producer, number in records:
         made.add(offset, Stamp(producer, fate, 0, number))
@@ -40,7 +40,7 @@ GOOD = ((0, ALICE, 0), (1, BOB, 0), (2, ALICE, 1), (3, ALICE, 2))
 PROMISED = {ALICE: {0: acks((0, 0), (1, 2), (2, 3))}, BOB: {0: acks((0, 1))}}
 
 
-def test_a_log_that_keeps_every_promise() -> None:
+def test_a_log_that_keeps_every_guarantee() -> None:
     assert check_log(PROMISED, {0: reading(*GOOD)}) == []
 
 
@@ -130,7 +130,7 @@ def test_what_was_written_to_be_aborted_must_not_be_shown() -> None:
     assert check_transactions({}, shown, 2) == ["1 aborted: [(1, 3)]"]
 
 
-def test_a_diary_tells_how_transactions_ended() -> None:
+def test_a_diary_has_the_outcomes_of_transactions() -> None:
     diary: list[dict[str, object]] = [
         {"event": "begun", "transaction": 1, "first": 0, "count": 3},
         {"event": "committed", "transaction": 1},
@@ -155,7 +155,7 @@ def found(asked_us: int, offset: int, partition: int = 0) -> dict[str, object]:
     return {"event": "found", "at_us": asked_us + 5, **facts}
 
 
-def test_commits_are_found_by_whoever_comes_after() -> None:
+def test_later_members_find_the_commits() -> None:
     one = [found(0, -1001), committed(10, 5), committed(20, 9)]
     other = [found(30, 9), committed(40, 12)]
     assert check_commits([one, other]) == []

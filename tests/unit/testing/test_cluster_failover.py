@@ -1,4 +1,4 @@
-"""Gaps and their distributions, from times that were written down."""
+"""Tests gaps and their distributions, from recorded times."""
 
 import pytest
 

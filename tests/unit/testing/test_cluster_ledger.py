@@ -1,4 +1,4 @@
-"""Ledgers come back as they were written, whole rows and whole lines alone."""
+"""Tests that ledgers survive a round trip, and that only complete rows and lines count."""
 
 from pathlib import Path
 

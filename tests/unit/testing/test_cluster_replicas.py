@@ -1,4 +1,4 @@
-"""Copies of a partition are compared batch by batch."""
+"""Tests the comparison of replicas of a partition, batch by batch."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.support.clusters.cluster_replicas import (
 A, B, C = StoredBatch(0, 4, 1, 11), StoredBatch(5, 5, 1, 12), StoredBatch(6, 9, 2, 13)
 
 
-def test_equal_copies() -> None:
+def test_equal_replicas() -> None:
     assert compare_copies({1: [A, B, C], 2: [A, B, C], 3: [A, B, C]}, 10) == []
 
 
@@ -25,7 +25,7 @@ def test_what_is_not_committed_may_differ() -> None:
     assert compare_copies({1: [A, B, C], 2: [A, B, other], 3: [A, B]}, 6) == []
 
 
-def test_a_copy_whose_start_was_deleted() -> None:
+def test_a_replica_whose_start_was_deleted() -> None:
     assert compare_copies({1: [A, B, C], 2: [B, C]}, 10) == []
 
 
@@ -38,7 +38,7 @@ def test_a_copy_whose_start_was_deleted() -> None:
         ([], "node 2: ends at 0, committed is 10"),
     ],
 )
-def test_a_copy_that_differs(copy: list[StoredBatch], problem: str) -> None:
+def test_a_replica_that_differs(copy: list[StoredBatch], problem: str) -> None:
     (told,) = compare_copies({1: [A, B, C], 2: copy}, 10)
     assert told.startswith(problem)
 
@@ -48,7 +48,7 @@ def test_an_offset_that_is_used_twice() -> None:
     assert compare_copies({1: twice}, 10) == ["node 1: offset 4 is used twice"]
 
 
-def test_offsets_that_nobody_uses() -> None:
+def test_offsets_without_a_member_expire() -> None:
     told = compare_copies({1: [A, C]}, 10)
     assert told == ["node 1: nothing stands between 5 and 6"]
 
@@ -64,7 +64,7 @@ def stored(folder: Path, values: list[bytes]) -> Path:
     return folder
 
 
-def test_copies_as_they_lie_on_disk(tmp_path: Path) -> None:
+def test_replicas_on_disk(tmp_path: Path) -> None:
     for node in (1, 2):
         stored(tmp_path / str(node) / "topics" / "t" / "0", [b"a", b"b"])
     copies = copies_of({n: tmp_path / str(n) for n in (1, 2, 3)}, "t", 0)
@@ -73,7 +73,7 @@ def test_copies_as_they_lie_on_disk(tmp_path: Path) -> None:
     assert check_copies(copies, 2) == []
 
 
-def test_a_damaged_copy(tmp_path: Path) -> None:
+def test_a_damaged_replica(tmp_path: Path) -> None:
     copies = {node: stored(tmp_path / str(node), [b"a", b"b"]) for node in (1, 2)}
     (path,) = copies[2].glob("*.log")
     content = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What the storm draws and how it judges a cluster's health."""
+"""Tests the draws of the storm, and its check of a cluster's health."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,8 +9,16 @@ from barnabas.testing.places import Loopback
 from tests.support.clusters.cluster_damage import PATTERNS, flip_one
 from tests.support.clusters.cluster_delay import OWED_BYTES, between_nodes
 from tests.support.clusters.cluster_faults import FAULTS
+from tests.support.clusters.cluster_ground import SECURITY
 from tests.support.clusters.cluster_places import OUTSIDE
-from tests.support.clusters.cluster_storm import compatible, drawn
+from tests.support.clusters.cluster_security_faults import RELOAD, SECURITY_FAULTS, WRONG
+from tests.support.clusters.cluster_storm import (
+    CLASSES,
+    compatible,
+    drawn,
+    is_refusal,
+    unseen,
+)
 
 WHOLE = PartitionView(1, 4, (1, 2, 3), (3, 1, 2))
 
@@ -35,6 +43,13 @@ def test_what_keeps_a_cluster_from_being_healthy() -> None:
         assert problem.startswith("load-0: ")
 
 
+def test_a_connection_that_ends_within_a_login_is_no_refusal() -> None:
+    begun = "acks-1: _AUTHENTICATION: SASL SCRAM-SHA-512 mechanism handshake failed: Local: Broker "
+    assert not is_refusal(begun + "transport failure: broker's supported mechanisms: (n/a)")
+    assert is_refusal("acks-1: _AUTHENTICATION: SASL authentication error: wrong password")
+    assert is_refusal("acks-1: TOPIC_AUTHORIZATION_FAILED")
+
+
 def test_every_class_is_drawn_as_often_as_any_other() -> None:
     names = drawn(Random(1), 5, list(FAULTS))
     assert Counter(names) == dict.fromkeys(FAULTS, 5)
@@ -46,6 +61,16 @@ def test_every_class_is_drawn_as_often_as_any_other() -> None:
 def test_damage_comes_alone() -> None:
     assert compatible("kill", "power loss")
     assert not compatible("kill", "bit flip")
+    assert compatible("kill", RELOAD)
+    assert not compatible(WRONG, RELOAD)
+
+
+def test_a_report_says_what_the_checks_cannot_detect() -> None:
+    assert unseen().startswith("records that were neither acknowledged nor read")
+
+
+def test_faults_of_security_need_it() -> None:
+    assert {name for name in CLASSES if CLASSES[name]().needs == SECURITY} == {*SECURITY_FAULTS}
 
 
 def test_a_flipped_bit_can_be_flipped_back(tmp_path: Path) -> None:

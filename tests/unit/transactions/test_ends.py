@@ -1,4 +1,4 @@
-"""EndTxn in every state, for clients of transaction version 2 and for older ones."""
+"""Tests EndTxn in every state, for clients of transaction version 2 and for older ones."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def talk() -> TransactionTalk:
 
 
 def idle(talk: TransactionTalk, state: State) -> ProducerIdAndEpoch:
-    """Bring about a state without a transaction; return who may begin one."""
+    """Reach a state without a transaction; return the producer that may begin one."""
     producer = talk.begin()
     if state is State.EMPTY:
         return talk.begin()
@@ -54,7 +54,7 @@ def test_for_old_clients_the_epoch_stays(talk: TransactionTalk, commit: bool) ->
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
-def test_strangers(talk: TransactionTalk, version: int) -> None:
+def test_unknown_ids_are_refused(talk: TransactionTalk, version: int) -> None:
     assert talk.end(ProducerIdAndEpoch(1, 0), commit=True, version=version) is UNMAPPED
     producer = talk.begin()
     talk.add(producer, "a-0")
@@ -100,7 +100,7 @@ def test_a_repeated_end(talk: TransactionTalk, version: int, ends: bool, again: 
 def test_where_nothing_is_open(
     talk: TransactionTalk, state: State, commit: bool, retry: bool, expected: ErrorCode | None
 ) -> None:
-    """The table of `transitions.py`; None stands for an abort, NONE for the answer it had."""
+    """The table of `transactions/transitions.py`; None is an abort, NONE a successful response."""
     producer = idle(talk, state)
     asker = raised(producer, -1) if retry else producer
     answer = talk.end(asker, commit=commit)
@@ -153,7 +153,7 @@ class TestLastEpoch:
         assert talk.add(fresh, "a-0") is CONCURRENT
         assert talk.end(last, commit=commit) is CONCURRENT
         (ending,) = talk.write_markers()
-        assert ending.producer == (last.producer_id, EPOCH_MAX), "the old one signs"
+        assert ending.producer == (last.producer_id, EPOCH_MAX), "the marker carries the old epoch"
         assert talk.end(last, commit=commit) == fresh
         assert talk.end(last, commit=not commit) is WRONG
         assert talk.add(last, "a-0") is UNMAPPED

@@ -1,5 +1,6 @@
-"""The transaction coordinator in dialogues: who may do what, and what is written down."""
+"""Tests the transaction coordinator in dialogues: what is allowed, and what is stored."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -59,30 +60,30 @@ class TestInitialize:
         assert refused is ErrorCode.INVALID_TRANSACTION_TIMEOUT
         assert talk.initialize(timeout_ms=900_000) == (FIRST_ID, 0)
 
-    def test_an_instance_goes_on(self, talk: TransactionTalk) -> None:
+    def test_an_instance_continues(self, talk: TransactionTalk) -> None:
         first = talk.begin()
         assert talk.initialize(expected=first) == raised(first)
 
-    def test_an_instance_that_did_not_hear_the_answer(self, talk: TransactionTalk) -> None:
+    def test_an_instance_that_did_not_get_the_response(self, talk: TransactionTalk) -> None:
         first = talk.begin()
         second = talk.initialize(expected=first)
         assert talk.initialize(expected=first) == second
         assert talk.initialize(expected=first) == second
 
-    def test_a_fenced_instance_may_not_go_on(self, talk: TransactionTalk) -> None:
+    def test_a_fenced_instance_may_not_continue(self, talk: TransactionTalk) -> None:
         first = talk.begin()
         talk.begin()
         assert talk.initialize(expected=first) is FENCED
         assert talk.initialize(expected=raised(first, 5)) is FENCED
 
-    def test_nobody_goes_on_from_another_id(self, talk: TransactionTalk) -> None:
+    def test_no_producer_continues_with_another_id(self, talk: TransactionTalk) -> None:
         first = talk.begin()
         assert talk.initialize(expected=first._replace(producer_id=7)) is FENCED
 
-    def test_an_instance_may_go_on_where_all_is_forgotten(self, talk: TransactionTalk) -> None:
+    def test_an_instance_may_continue_where_all_is_forgotten(self, talk: TransactionTalk) -> None:
         assert talk.initialize(expected=ProducerIdAndEpoch(7, 3)) == (FIRST_ID, 0)
 
-    def test_going_on_after_a_crash_that_forgot_who_asked(self, talk: TransactionTalk) -> None:
+    def test_continuing_after_a_crash_that_forgot_the_request(self, talk: TransactionTalk) -> None:
         first = talk.begin()
         talk.initialize(expected=first)
         talk.runner.crash()
@@ -99,7 +100,7 @@ class TestInitialize:
         talk.write_markers()
         assert talk.initialize() == raised(first, 2)
 
-    def test_an_instance_aborts_its_own_and_goes_on(self, talk: TransactionTalk) -> None:
+    def test_an_instance_aborts_its_own_and_continues(self, talk: TransactionTalk) -> None:
         first = talk.begin()
         talk.add(first, "a-0")
         assert talk.initialize(expected=first) == ASK_AGAIN
@@ -170,12 +171,6 @@ class TestAdd:
         assert talk.add(producer, "a-1", "a-0") is ErrorCode.NONE
         assert len(talk.runner.log) == written
 
-    def test_strangers(self, talk: TransactionTalk) -> None:
-        assert talk.add(ProducerIdAndEpoch(1, 0), "a-0") is UNMAPPED
-        producer = talk.begin()
-        assert talk.add(producer._replace(producer_id=1), "a-0") is UNMAPPED
-        assert talk.add(raised(producer), "a-0") is FENCED
-
     def test_not_while_a_transaction_ends(self, talk: TransactionTalk) -> None:
         producer = talk.begin()
         talk.add(producer, "a-0")
@@ -201,6 +196,16 @@ class TestAdd:
         assert talk.state().state is State.EMPTY
 
 
+@pytest.mark.parametrize("operation", [TransactionTalk.add, TransactionTalk.verify])
+def test_unknown_ids_are_refused(
+    talk: TransactionTalk, operation: Callable[[TransactionTalk, ProducerIdAndEpoch, str], object]
+) -> None:
+    assert operation(talk, ProducerIdAndEpoch(1, 0), "a-0") is UNMAPPED
+    producer = talk.begin()
+    assert operation(talk, producer._replace(producer_id=1), "a-0") is UNMAPPED
+    assert operation(talk, raised(producer), "a-0") is FENCED
+
+
 class TestVerify:
     def test_what_is_part_of_it(self, talk: TransactionTalk) -> None:
         producer = talk.begin()
@@ -208,12 +213,6 @@ class TestVerify:
         talk.add(producer, "a-0")
         assert talk.verify(producer, "a-0", "a-1") == [ErrorCode.NONE, ABORTABLE]
         assert talk.state().partitions == (partition("a-0"),)
-
-    def test_strangers(self, talk: TransactionTalk) -> None:
-        assert talk.verify(ProducerIdAndEpoch(1, 0), "a-0") is UNMAPPED
-        producer = talk.begin()
-        assert talk.verify(producer._replace(producer_id=1), "a-0") is UNMAPPED
-        assert talk.verify(raised(producer), "a-0") is FENCED
 
     def test_nothing_is_part_of_what_has_ended(self, talk: TransactionTalk) -> None:
         producer = talk.begin()
@@ -244,7 +243,7 @@ class TestTimeout:
         assert talk.end(producer, commit=True) is ErrorCode.INVALID_TXN_STATE
         assert talk.end(producer, commit=True, version=0) is FENCED
 
-    def test_its_producer_may_abort_and_go_on(self, talk: TransactionTalk) -> None:
+    def test_its_producer_may_abort_and_continue(self, talk: TransactionTalk) -> None:
         producer = talk.begin()
         talk.add(producer, "a-0")
         talk.runner.pass_time(TIMEOUT_MS)
@@ -252,7 +251,7 @@ class TestTimeout:
         assert talk.end(producer, commit=False) == raised(producer)
         assert talk.add(raised(producer), "a-0") is ErrorCode.NONE
 
-    def test_going_on_at_the_last_epoch_takes_a_new_id(self, talk: TransactionTalk) -> None:
+    def test_continuing_at_the_last_epoch_takes_a_new_id(self, talk: TransactionTalk) -> None:
         old = at_last_epoch(talk)
         talk.add(old, "a-0")
         talk.runner.pass_time(TIMEOUT_MS)
@@ -279,7 +278,7 @@ class TestTimeout:
         talk.runner.pass_time(TIMEOUT_MS - 1)
         assert talk.state().state is State.ONGOING
 
-    def test_the_time_goes_on_over_a_crash(self, talk: TransactionTalk) -> None:
+    def test_the_time_continues_over_a_crash(self, talk: TransactionTalk) -> None:
         producer = talk.begin()
         talk.add(producer, "a-0")
         talk.runner.pass_time(TIMEOUT_MS - 10)
@@ -371,7 +370,7 @@ class TestMarkers:
         talk.runner.run(lambda machine: machine.complete(late))
         assert talk.state().state is State.PREPARE_ABORT
 
-    def test_nobody_is_told_of_what_was_forgotten(self, talk: TransactionTalk) -> None:
+    def test_forgotten_records_wake_no_waiting_request(self, talk: TransactionTalk) -> None:
         producer = talk.begin()
         talk.add(producer, "a-0")
         talk.end(producer, commit=True)
@@ -383,7 +382,7 @@ class TestMarkers:
 
 
 class TestForgetting:
-    def test_an_id_that_nobody_uses(self, talk: TransactionTalk) -> None:
+    def test_an_unused_id(self, talk: TransactionTalk) -> None:
         talk.transact(talk.begin("t"), commit=True)
         talk.runner.pass_time(7 * DAY_MS - 3_600_000)
         talk.begin("young")

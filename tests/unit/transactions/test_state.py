@@ -1,4 +1,4 @@
-"""Records of `__transaction_state`, byte by byte where Kafka must be able to read them."""
+"""Tests records of `__transaction_state`, byte by byte where Kafka must be able to read them."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_the_bytes() -> None:
         "00"  # no partitions: null
         "0000000000000004"  # updated
         "ffffffffffffffff"  # started
-        "00"  # what is not said is as nobody thinks: no tags
+        "00"  # no tags: absent fields have their defaults
     )
 
 
@@ -91,7 +91,7 @@ def test_version_0_is_read() -> None:
     )
 
 
-def test_a_state_that_nobody_knows() -> None:
+def test_an_unknown_state() -> None:
     value = TransactionLogValue(transaction_status=9)
     with pytest.raises(CorruptBatchError, match="in state 9"):
         read(encode(TransactionLogKey(transactional_id="t"), value, 1))

@@ -8,6 +8,7 @@ from tools.compat_diff.dialogues import (
     fetching,
     groups,
     producing,
+    security,
     topics,
     transactions,
 )
@@ -23,4 +24,5 @@ WRITTEN: dict[str, Dialogue] = {
     **consumer_groups.WRITTEN,
     **transactions.WRITTEN,
     **cluster.WRITTEN,
+    **security.WRITTEN,
 }

@@ -1,4 +1,4 @@
-"""Builders for requests that many dialogues send, with defaults for irrelevant fields."""
+"""Builds requests that many dialogues send, with defaults for irrelevant fields."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -75,7 +75,7 @@ def create(*topics: CreatableTopic, version: int = 7, validate_only: bool = Fals
 
 
 def metadata(*names: str, version: int = 12, create_them: bool = False) -> Ask:
-    """Ask for topics by name."""
+    """Request metadata of topics by name."""
     topics = [MetadataRequestTopic(name=name) for name in names]
     return Ask(MetadataRequest(topics=topics, allow_auto_topic_creation=create_them), version)
 
@@ -115,7 +115,7 @@ def fetch(
     partition_max_bytes: int = 1 << 20,
     **fields: int,
 ) -> Ask:
-    """Fetch one partition; fields are those of the request."""
+    """Fetch one partition; `fields` are those of the request."""
     wanted = FetchPartition(
         partition=partition,
         fetch_offset=offset,
@@ -141,7 +141,7 @@ def list_offsets(
     leader_epoch: int = -1,
     isolation: int = 0,
 ) -> Iterator[Ask]:
-    """Ask for one time after the other."""
+    """List the offsets of several times, one after the other."""
     for timestamp in times:
         wanted = ListOffsetsPartition(
             partition_index=partition, timestamp=timestamp, current_leader_epoch=leader_epoch
@@ -161,7 +161,7 @@ def init_producer(
     timeout_ms: int = 60_000,
     producer: tuple[int, int] = (-1, -1),
 ) -> Ask:
-    """Ask for a producer id."""
+    """Request a producer id."""
     request = InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
     )
@@ -180,6 +180,6 @@ def with_topic(scene: Scene, word: str = "a", partitions: int = 1, **config: str
 
 
 def all_of(requests: Iterator[Message], version: int) -> Talk:
-    """Ask one after the other."""
+    """Send requests one after the other."""
     for request in requests:
         yield Ask(request, version)

@@ -59,7 +59,7 @@ def describing(scene: Scene, version: int) -> Talk:
 
 
 def quorum(scene: Scene, version: int) -> Talk:
-    """Describe the quorum, and what is none."""
+    """Describe the quorum, and a topic that is no quorum."""
 
     def ask(*places: tuple[str, list[int]]) -> Ask:
         topics = [
@@ -107,7 +107,7 @@ def electing(scene: Scene, version: int) -> Talk:
 
 
 def reassigning(scene: Scene, version: int) -> Talk:
-    """Move partitions: to where they are, to brokers that are not there, and call it off."""
+    """Move partitions: to their own brokers, to missing brokers, and cancel it."""
     a = scene.name("a")
     yield create(topic(a, 2))
 
@@ -136,7 +136,7 @@ def reassigning(scene: Scene, version: int) -> Talk:
 
 
 def listed(places: list[tuple[str, list[int]]] | None) -> Ask:
-    """List reassignments under way."""
+    """List reassignments in progress."""
     named = [ListPartitionReassignmentsTopics(name=n, partition_indexes=p) for n, p in places or []]
     request = ListPartitionReassignmentsRequest(
         topics=None if places is None else named, timeout_ms=3000
@@ -162,7 +162,7 @@ def folders(scene: Scene, version: int) -> Talk:
 
 
 def moving_folders(scene: Scene, version: int) -> Talk:
-    """Ask for folders that there are not."""
+    """Request missing folders."""
     a = scene.name("a")
     yield create(topic(a))
     for path in ("/no/such/folder", "relative", ""):
@@ -194,7 +194,7 @@ def adding_voters(scene: Scene, version: int) -> Talk:
 
 
 def removing_voters(scene: Scene) -> Talk:
-    """Remove voters that there are not."""
+    """Remove missing voters."""
     del scene
     for cluster, voter in (("nonsense", 7), (None, 7), (None, -1), (None, 1)):
         request = RemoveRaftVoterRequest(
@@ -204,14 +204,14 @@ def removing_voters(scene: Scene) -> Talk:
 
 
 def unregistering(scene: Scene) -> Talk:
-    """Unregister brokers that there are not."""
+    """Unregister missing brokers."""
     del scene
     for broker in (7, -1, 1 << 30):
         yield Ask(UnregisterBrokerRequest(broker_id=broker), 0)
 
 
 def handshaking(scene: Scene) -> Talk:
-    """Begin SASL on a listener that knows none."""
+    """Begin SASL on a listener without SASL."""
     del scene
     for version in (0, 1):
         for mechanism in ("PLAIN", "", "nonsense"):
@@ -221,7 +221,7 @@ def handshaking(scene: Scene) -> Talk:
 
 
 def versions(scene: Scene, version: int) -> Talk:
-    """Ask for versions, as clients of many kinds do."""
+    """Request API versions, as clients of many kinds do."""
     del scene
     names = [("client", "1.0"), ("", ""), ("a b", "1"), ("x" * 300, "1"), ("-a", "1"), ("a", "1-")]
     for name, number in names if version >= 3 else names[:1]:
@@ -232,7 +232,7 @@ def versions(scene: Scene, version: int) -> Talk:
 
 
 def features(scene: Scene, version: int) -> Talk:
-    """Raise features that cannot be raised, and leave one as it is."""
+    """Raise features that cannot be raised, and leave one unchanged."""
     del scene
 
     def ask(*updates: tuple[str, int]) -> Ask:
@@ -262,7 +262,7 @@ def framed(key: int, version: int, rest: bytes = b"") -> Raw:
 
 
 def unknown_versions(scene: Scene) -> Talk:
-    """Ask every API in versions that it does not have."""
+    """Send a request of every API in unknown versions."""
     del scene
     yield framed(ApiKey.API_VERSIONS, 99, bytes(1))
     for key, api in sorted(SERVED.items()):

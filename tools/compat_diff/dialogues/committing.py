@@ -72,7 +72,7 @@ def fetch_offsets(
     stable: bool = False,
     member: tuple[str | None, int] = (None, -1),
 ) -> Ask:
-    """Ask for committed offsets."""
+    """Fetch committed offsets."""
     request = OffsetFetchRequest()
     if version >= 7:
         request.require_stable = stable
@@ -98,7 +98,7 @@ def fetch_offsets(
 
 
 def committing(scene: Scene, version: int) -> Talk:
-    """Commit in one version: rightly, for strangers, odd offsets, long notes."""
+    """Commit in one version: correctly, for unknown members, invalid offsets, long metadata."""
     g, a = scene.name("g"), scene.name("a")
     made = yield create(topic(a, 2))
     by_id = version >= 10
@@ -189,7 +189,7 @@ def deleting(scene: Scene) -> Talk:
 
 
 def nameless(scene: Scene) -> Talk:
-    """Use the group whose name is empty, which no other dialogue does."""
+    """Use the group with an empty name, which no other dialogue does."""
     a = scene.name("a")
     yield create(topic(a))
     yield fetch_offsets("", [(a, [0])])

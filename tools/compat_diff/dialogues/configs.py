@@ -34,7 +34,7 @@ def describe(
 
 
 def describing(scene: Scene, version: int) -> Talk:
-    """Describe topics and brokers, some keys or all, and what there is not."""
+    """Describe topics and brokers, some keys or all, and missing resources."""
     a = scene.name("a")
     yield create(topic(a, config={"retention.ms": "1000", "cleanup.policy": "compact"}))
     yield describe(version)
@@ -196,6 +196,57 @@ def two_resources(scene: Scene) -> Talk:
         yield describe(4, (TOPIC, a, ["retention.ms"]), (TOPIC, b, ["retention.ms"]))
 
 
+def subscribing(scene: Scene) -> Talk:
+    """Make, change, describe, list and delete a subscription to metrics of clients."""
+    name = scene.name("subscription")
+
+    def change(*changes: tuple[str, int, str | None], to: str = name) -> Ask:
+        resource = incremental_alter_configs.AlterConfigsResource(
+            resource_type=CLIENT_METRICS,
+            resource_name=to,
+            configs=[
+                incremental_alter_configs.AlterableConfig(name=k, config_operation=o, value=v)
+                for k, o, v in changes
+            ],
+        )
+        return Ask(
+            incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource]), 1
+        )
+
+    for changes in (
+        [("metrics", SET, "org.apache.kafka.producer.")],
+        [("metrics", APPEND, "org.apache.kafka.consumer.")],
+        [("metrics", SUBTRACT, "org.apache.kafka.producer.")],
+        [("metrics", SET, "*"), ("interval.ms", SET, "1000")],
+        [("metrics", SET, "")],
+        [("interval.ms", SET, "99")],
+        [("interval.ms", SET, "100")],
+        [("interval.ms", SET, "3600001")],
+        [("interval.ms", SET, "soon")],
+        [("interval.ms", APPEND, "5")],
+        [("match", SET, "client_id=a.*,client_software_name=b")],
+        [("match", SET, "client_id")],
+        [("match", SET, "client_id=")],
+        [("match", SET, "=a")],
+        [("match", SET, "host=a")],
+        [("match", SET, "client_id=(")],
+        [("match", SET, "client_id=a=b")],
+        [("match", SET, "")],
+        [("colour", SET, "green")],
+        [("colour", DELETE, None)],
+        [],
+    ):
+        yield change(*changes)
+        yield describe(4, (CLIENT_METRICS, name, None), synonyms=True)
+        yield describe(1, (CLIENT_METRICS, name, ["metrics", "colour"]))
+    yield change(("metrics", SET, "*"), to="")
+    yield describe(4, (CLIENT_METRICS, "", None))
+    yield Ask(ListConfigResourcesRequest(), 0)
+    for key in ("metrics", "interval.ms", "match"):
+        yield change((key, DELETE, None))
+    yield Ask(ListConfigResourcesRequest(resource_types=[CLIENT_METRICS]), 1)
+
+
 def listing(scene: Scene, version: int) -> Talk:
     """List the resources that have configs."""
     yield create(topic(scene.name("a")))
@@ -212,5 +263,6 @@ WRITTEN: dict[str, Dialogue] = {
     **each_version("configs/alter", "AlterConfigs", altering),
     **each_version("configs/change", "IncrementalAlterConfigs", changing),
     "configs/two-resources": two_resources,
+    "configs/client-metrics": subscribing,
     **each_version("configs/list", "ListConfigResources", listing),
 }

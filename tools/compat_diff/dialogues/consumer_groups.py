@@ -15,10 +15,10 @@ from tools.compat_diff.dialogues.groups import Entering, describe, heartbeat, jo
 from tools.compat_diff.steps import Ask, Dialogue, Pause, Scene, Talk
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""The id that the member itself chooses, from version 1 on."""
+"""The member id that the client itself chooses, from version 1 on."""
 
 
-def beat(
+def consumer_heartbeat(
     group: str,
     epoch: int,
     *,
@@ -29,7 +29,7 @@ def beat(
     rebalance_ms: int = -1,
     **fields: str | None,
 ) -> Ask:
-    """Send a heartbeat; fields are those of the request."""
+    """Send a heartbeat; `fields` are those of the request."""
     held = [
         ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=i, partitions=p)
         for i, p in owned or []
@@ -49,7 +49,7 @@ def beat(
 def first(group: str, topics: list[str], version: int, **fields: str | None) -> Ask:
     """Join."""
     member = MEMBER if version else ""
-    return beat(
+    return consumer_heartbeat(
         group,
         0,
         version=version,
@@ -70,7 +70,7 @@ def ask(*groups: str, version: int = 1, operations: bool = False) -> Ask:
 
 
 def living(scene: Scene, version: int) -> Talk:
-    """One member's life."""
+    """The life of one member."""
     g, a = scene.name("g"), scene.name("a")
     made = yield create(topic(a, 2))
     topic_id = made.first("topic_id", bytes(16))
@@ -78,8 +78,8 @@ def living(scene: Scene, version: int) -> Talk:
     me = answer.first("member_id", "") or ""
     epoch = answer.first("member_epoch", 0)
     yield ask(g, version=version)
-    yield beat(g, epoch, version=version, member=me, owned=[(topic_id, [0, 1])])
-    yield beat(g, epoch, version=version, member=me)
+    yield consumer_heartbeat(g, epoch, version=version, member=me, owned=[(topic_id, [0, 1])])
+    yield consumer_heartbeat(g, epoch, version=version, member=me)
     yield commit(g, [(a, 0, 3)], epoch, me, version=9)
     yield commit(g, [(a, 0, 3)], epoch + 1, me, version=9)
     yield commit(g, [(a, 0, 3)], epoch, me, version=8)
@@ -87,17 +87,17 @@ def living(scene: Scene, version: int) -> Talk:
     yield fetch_offsets(g, [(a, [0])], version=9, member=(me, epoch))
     yield fetch_offsets(g, [(a, [0])], version=9, member=(me, epoch + 1))
     yield fetch_offsets(g, [(a, [0])], version=9, member=("stranger", epoch))
-    yield beat(g, epoch + 5, version=version, member=me)
-    yield beat(g, epoch, version=version, member="stranger")
-    yield beat(g, epoch, version=version, member=me, owned=[(UNKNOWN_ID, [0])])
-    yield beat(g, epoch, version=version, member=me, topics=[scene.name("none")])
+    yield consumer_heartbeat(g, epoch + 5, version=version, member=me)
+    yield consumer_heartbeat(g, epoch, version=version, member="stranger")
+    yield consumer_heartbeat(g, epoch, version=version, member=me, owned=[(UNKNOWN_ID, [0])])
+    yield consumer_heartbeat(g, epoch, version=version, member=me, topics=[scene.name("none")])
     yield Pause(50)
     yield ask(g, version=version)
     yield describe(g)
     yield heartbeat(g, epoch, me)
     yield join(g, version=5)
-    yield beat(g, -1, version=version, member=me)
-    yield beat(g, -1, version=version, member=me)
+    yield consumer_heartbeat(g, -1, version=version, member=me)
+    yield consumer_heartbeat(g, -1, version=version, member=me)
     yield ask(g, version=version)
     yield Ask(ListGroupsRequest(), 5)
 
@@ -107,25 +107,27 @@ def wrong(scene: Scene, version: int) -> Talk:
     g, a = scene.name("g"), scene.name("a")
     yield create(topic(a))
     right: dict[str, Any] = {"version": version, "topics": [a], "owned": [], "rebalance_ms": 5000}
-    yield beat("", 0, **right)
-    yield beat(g, 0, version=version, topics=[a], owned=[])
-    yield beat(g, 0, version=version, owned=[], rebalance_ms=5000)
-    yield beat(g, 0, version=version, topics=[], owned=[], rebalance_ms=5000)
-    yield beat(g, 0, version=version, topics=[a], rebalance_ms=5000)
-    yield beat(g, 0, version=version, topics=[a], owned=[(UNKNOWN_ID, [0])], rebalance_ms=5000)
-    yield beat(g, 0, **right, server_assignor="nonsense")
-    yield beat(g, 0, **right, server_assignor="")
-    yield beat(g, 0, **right, instance_id="")
-    yield beat(g, 0, **right, rack_id="")
-    yield beat(g, 5, **right)
-    yield beat(g, -1, version=version)
-    yield beat(g, -2, version=version)
-    yield beat(g, -3, version=version)
-    yield beat(g, 3, version=version, member="")
-    yield beat(g, 0, version=version, member="", topics=[a], owned=[], rebalance_ms=0)
+    yield consumer_heartbeat("", 0, **right)
+    yield consumer_heartbeat(g, 0, version=version, topics=[a], owned=[])
+    yield consumer_heartbeat(g, 0, version=version, owned=[], rebalance_ms=5000)
+    yield consumer_heartbeat(g, 0, version=version, topics=[], owned=[], rebalance_ms=5000)
+    yield consumer_heartbeat(g, 0, version=version, topics=[a], rebalance_ms=5000)
+    yield consumer_heartbeat(
+        g, 0, version=version, topics=[a], owned=[(UNKNOWN_ID, [0])], rebalance_ms=5000
+    )
+    yield consumer_heartbeat(g, 0, **right, server_assignor="nonsense")
+    yield consumer_heartbeat(g, 0, **right, server_assignor="")
+    yield consumer_heartbeat(g, 0, **right, instance_id="")
+    yield consumer_heartbeat(g, 0, **right, rack_id="")
+    yield consumer_heartbeat(g, 5, **right)
+    yield consumer_heartbeat(g, -1, version=version)
+    yield consumer_heartbeat(g, -2, version=version)
+    yield consumer_heartbeat(g, -3, version=version)
+    yield consumer_heartbeat(g, 3, version=version, member="")
+    yield consumer_heartbeat(g, 0, version=version, member="", topics=[a], owned=[], rebalance_ms=0)
     yield ask(g, version=version)
     for pattern in ("", "(", "a.*", scene.name(".*")) if version else ():
-        yield beat(
+        yield consumer_heartbeat(
             scene.name("pattern"),
             0,
             version=version,
@@ -136,7 +138,7 @@ def wrong(scene: Scene, version: int) -> Talk:
 
 
 def static(scene: Scene, version: int) -> Talk:
-    """A static member that leaves for a while, and comes back."""
+    """A static member that leaves for a while, and returns."""
     g, a = scene.name("g"), scene.name("a")
     yield create(topic(a, 2))
     answer = yield first(g, [a], version, instance_id="i")
@@ -145,18 +147,18 @@ def static(scene: Scene, version: int) -> Talk:
     yield ask(g, version=version)
     other = "BBBBBBBBBBBBBBBBBBBBBB"
     joining: dict[str, Any] = {"version": version, "topics": [a], "owned": [], "rebalance_ms": 5000}
-    yield beat(g, 0, member=other, instance_id="i", **joining)
-    yield beat(g, epoch, version=version, member=me, instance_id="i")
-    yield beat(g, epoch, version=version, member=me, instance_id="other")
-    yield beat(g, -2, version=version, member=me, instance_id="i")
+    yield consumer_heartbeat(g, 0, member=other, instance_id="i", **joining)
+    yield consumer_heartbeat(g, epoch, version=version, member=me, instance_id="i")
+    yield consumer_heartbeat(g, epoch, version=version, member=me, instance_id="other")
+    yield consumer_heartbeat(g, -2, version=version, member=me, instance_id="i")
     yield ask(g, version=version)
-    yield beat(g, 0, member=other, instance_id="i", **joining)
-    yield beat(g, epoch, version=version, member=me, instance_id="i")
+    yield consumer_heartbeat(g, 0, member=other, instance_id="i", **joining)
+    yield consumer_heartbeat(g, epoch, version=version, member=me, instance_id="i")
     yield leave(g, ("", "i"))
 
 
 def sharing(scene: Scene, version: int) -> Talk:
-    """Two members, who choose their ids, share partitions by each assignor: it sorts by id."""
+    """Two members that choose their ids share partitions by each assignor, which sorts by id."""
     for assignor in ("uniform", "range", None):
         g, a = scene.name(f"g-{assignor}"), scene.name("a")
         yield create(topic(a, 2))
@@ -171,17 +173,17 @@ def sharing(scene: Scene, version: int) -> Talk:
             "rebalance_ms": 5000,
         }
         second = "BBBBBBBBBBBBBBBBBBBBBB"
-        answer = yield beat(g, 0, member=second, server_assignor=assignor, **joining)
+        answer = yield consumer_heartbeat(g, 0, member=second, server_assignor=assignor, **joining)
         two = answer.first("member_id", "") or ""
-        yield beat(g, epoch, version=version, member=one, owned=[(topic_id, [0, 1])])
-        yield beat(g, epoch, version=version, member=one, owned=[(topic_id, [0])])
-        yield beat(g, epoch + 1, version=version, member=two, owned=[])
-        yield beat(g, -1, version=version, member=two)
-        yield beat(g, -1, version=version, member=one)
+        yield consumer_heartbeat(g, epoch, version=version, member=one, owned=[(topic_id, [0, 1])])
+        yield consumer_heartbeat(g, epoch, version=version, member=one, owned=[(topic_id, [0])])
+        yield consumer_heartbeat(g, epoch + 1, version=version, member=two, owned=[])
+        yield consumer_heartbeat(g, -1, version=version, member=two)
+        yield consumer_heartbeat(g, -1, version=version, member=one)
 
 
 def describing(scene: Scene, version: int) -> Talk:
-    """Describe groups of both protocols, and none."""
+    """Describe groups of both protocols, and missing ones."""
     g = scene.name("classic")
     yield ask(version=version)
     yield ask(scene.name("unknown"), version=version)

@@ -40,7 +40,7 @@ LIMITS = (0, 1, 60, 75, 150, 160, 1000, -1)
 
 
 def by_version(scene: Scene, version: int) -> Talk:
-    """Fetch from every place of a log, and from what there is not."""
+    """Fetch from every position of a log, and from missing partitions."""
     a = scene.name("a")
     yield from with_topic(scene, "a", 2)
     made = yield create(topic(scene.name("b")))
@@ -114,7 +114,7 @@ def _whole(
 
 
 def sessions(scene: Scene, version: int) -> Talk:
-    """Open a session, go on with it, forget partitions, come with wrong epochs, close it."""
+    """Open a session, continue it, forget partitions, use wrong epochs, close it."""
     a = scene.name("a")
     yield from with_topic(scene, "a", 3)
     described = yield _describe(a)
@@ -162,7 +162,7 @@ def many_partitions(scene: Scene, version: int) -> Talk:
 
 
 def diverging(scene: Scene) -> Talk:
-    """Say which epoch was read last."""
+    """Fetch with the epoch that was read last."""
     a = scene.name("a")
     yield from with_topic(scene)
     for epoch in (0, 1, -1):
@@ -197,7 +197,7 @@ def offsets_by_version(scene: Scene, version: int) -> Talk:
 
 
 def epochs(scene: Scene, version: int) -> Talk:
-    """Ask where leader epochs end."""
+    """Request the end offsets of leader epochs."""
     a = scene.name("a")
     yield from with_topic(scene, "a", 2)
 

@@ -52,7 +52,7 @@ def sync(
     assigned: dict[str, bytes] | None = None,
     protocol: tuple[str | None, str | None] = (None, None),
 ) -> Ask:
-    """Hand out assignments, or ask for one."""
+    """Send assignments, or request one."""
     request = SyncGroupRequest(
         group_id=group,
         generation_id=generation,
@@ -72,7 +72,7 @@ def sync(
 def heartbeat(
     group: str, generation: int, member: str, *, version: int = 3, instance: str | None = None
 ) -> Ask:
-    """Tell the coordinator that a member lives."""
+    """Send a heartbeat."""
     request = HeartbeatRequest(group_id=group, generation_id=generation, member_id=member)
     if version >= 3:
         request.group_instance_id = instance
@@ -100,7 +100,7 @@ class Entering:
         self.member, self.generation = "", -1
 
     def walk(self) -> Talk:
-        """Join, twice where the coordinator wants that."""
+        """Join, twice if the coordinator requires that."""
         answer = yield join(self.group, version=self.version, instance=self.instance)
         if answer.first("error_code") == 79:
             member = answer.first("member_id", "")
@@ -113,7 +113,7 @@ class Entering:
 
 
 def joining(scene: Scene, version: int) -> Talk:
-    """One member's life in one version of JoinGroup."""
+    """The life of one member in one version of JoinGroup."""
     g = scene.name("g")
     me = Entering(g, version)
     yield from me.walk()
@@ -172,7 +172,7 @@ def syncing(scene: Scene, version: int) -> Talk:
     yield describe(g)
 
 
-def beating(scene: Scene, version: int) -> Talk:
+def send_heartbeats(scene: Scene, version: int) -> Talk:
     """Heartbeats in one version."""
     g = scene.name("g")
     yield heartbeat(g, 1, "stranger", version=version)
@@ -189,7 +189,7 @@ def beating(scene: Scene, version: int) -> Talk:
 
 
 def leaving(scene: Scene, version: int) -> Talk:
-    """Leave in one version: strangers, oneself, several at once."""
+    """Leave in one version: unknown members, oneself, several at once."""
     g = scene.name("g")
     yield leave(g, ("stranger", None), version=version)
     yield leave("", ("stranger", None), version=version)
@@ -208,7 +208,7 @@ def leaving(scene: Scene, version: int) -> Talk:
 
 
 def static(scene: Scene, version: int) -> Talk:
-    """A static member that comes back, and one that takes its place."""
+    """A static member that returns, and one that replaces it."""
     g = scene.name("g")
     me = Entering(g, version, "i")
     yield from me.walk()
@@ -257,7 +257,7 @@ def two_members(scene: Scene, version: int) -> Talk:
 
 
 def describing(scene: Scene, version: int) -> Talk:
-    """Describe groups in every state, and what is none."""
+    """Describe groups in every state, and missing ones."""
     g = scene.name("g")
     yield Ask(DescribeGroupsRequest(groups=[]), version)
     yield describe(g, version=version)
@@ -324,7 +324,7 @@ WRITTEN: dict[str, Dialogue] = {
     **each_version("groups/join", "JoinGroup", joining),
     **each_version("groups/join-wrongly", "JoinGroup", joining_wrongly),
     **each_version("groups/sync", "SyncGroup", syncing),
-    **each_version("groups/heartbeat", "Heartbeat", beating),
+    **each_version("groups/heartbeat", "Heartbeat", send_heartbeats),
     **each_version("groups/leave", "LeaveGroup", leaving),
     **{
         name: talk

@@ -30,20 +30,20 @@ HOUR_MS = 3_600_000
 
 
 def resealed(content: bytearray) -> bytearray:
-    """Return a batch whose checksum fits what was changed in it."""
+    """Return a batch with a correct checksum after a change."""
     struct.pack_into(">I", content, 17, checksum(content))
     return content
 
 
 def patched(place: int, form: str, value: int, content: bytearray | None = None) -> bytearray:
-    """Return a batch with one field of its header changed and a checksum that fits."""
+    """Return a batch with one changed header field and a correct checksum."""
     changed = batch(2) if content is None else content
     struct.pack_into(form, changed, place, value)
     return resealed(changed)
 
 
 def by_version(scene: Scene, version: int) -> Talk:
-    """Produce in one version: rightly, to what there is not, with every acks, nothing at all."""
+    """Produce in one version: correctly, to missing topics, with every acks, nothing at all."""
     a = scene.name("a")
     answer = yield create(topic(a, 2))
     by_id = version >= 13
@@ -98,7 +98,7 @@ def several(scene: Scene) -> Talk:
 
 
 def broken_batches() -> Iterator[tuple[str, bytearray]]:
-    """Return batches that are wrong in one place of the header, with a checksum that fits."""
+    """Return batches with one invalid header field and a correct checksum."""
     yield "base offset", patched(0, ">q", 5)
     yield "negative base offset", patched(0, ">q", -5)
     yield "length 0", patched(8, ">i", 0)
@@ -126,7 +126,7 @@ def broken_batches() -> Iterator[tuple[str, bytearray]]:
 
 
 def broken(scene: Scene) -> Talk:
-    """Send every broken batch, then read what was taken."""
+    """Send every invalid batch, then read what was accepted."""
     a = scene.name("a")
     contents = [content for _, content in broken_batches()]
     yield create(topic(a, len(contents)))
@@ -135,7 +135,7 @@ def broken(scene: Scene) -> Talk:
 
 
 def broken_records(scene: Scene) -> Talk:
-    """Send batches whose header is right and whose records are not."""
+    """Send batches with a valid header and invalid records."""
     a = scene.name("a")
     yield create(topic(a, 6))
     good = batch(2)
@@ -158,7 +158,7 @@ def codecs(scene: Scene, version: int) -> Talk:
 
 
 def bad_compression(scene: Scene) -> Talk:
-    """Say that records are compressed where they are not."""
+    """Mark records as compressed that are not."""
     a = scene.name("a")
     yield create(topic(a), topic(scene.name("gzip"), config={"compression.type": "gzip"}))
     for codec in (1, 2, 3, 4):
@@ -167,7 +167,7 @@ def bad_compression(scene: Scene) -> Talk:
 
 
 def sizes(scene: Scene) -> Talk:
-    """Send batches around the largest that a topic takes."""
+    """Send batches around the largest size that a topic accepts."""
     a = scene.name("a")
     yield create(topic(a, config={"max.message.bytes": "1000"}))
     for size in (100, 900, 928, 929, 930, 931, 932, 940, 2000):
@@ -179,7 +179,7 @@ def sizes(scene: Scene) -> Talk:
 
 
 def timestamps(scene: Scene) -> Talk:
-    """Send old, new and missing timestamps to topics that care and to some that do not."""
+    """Send old, new and missing timestamps to topics with and without limits."""
     now = int(time.time() * 1000)
     a, b, c = scene.name("a"), scene.name("b"), scene.name("c")
     yield create(topic(a))
@@ -211,7 +211,7 @@ def compacted(scene: Scene) -> Talk:
 
 
 def sequences(scene: Scene, version: int) -> Talk:
-    """Send batches of an idempotent producer: in order, again, with gaps, of old epochs."""
+    """Send batches of an idempotent producer: in order, repeated, with gaps, of old epochs."""
     a = scene.name("a")
     made = yield create(topic(a, 2))
     name = made.first("topic_id", bytes(16)) if version >= 13 else a
@@ -253,7 +253,7 @@ def wrapping(scene: Scene) -> Talk:
 
 
 def unasked_transactional(scene: Scene, version: int) -> Talk:
-    """Send transactional batches that no transaction has announced."""
+    """Send transactional batches without an open transaction."""
     a, tid = scene.name("a"), scene.name("txn")
     made = yield create(topic(a))
     name = made.first("topic_id", bytes(16)) if version >= 13 else a
@@ -274,7 +274,7 @@ def unasked_transactional(scene: Scene, version: int) -> Talk:
 
 
 def internal(scene: Scene) -> Talk:
-    """Write to internal topics, and to a topic made on demand."""
+    """Write to internal topics, and to a topic that is created automatically."""
     yield produce("__consumer_offsets", batch(1))
     yield produce("__cluster_metadata", batch(1))
     yield produce(scene.name("on-demand"), batch(1))

@@ -35,7 +35,7 @@ BAD_NAMES = ("", ".", "..", "a b", "ä", "x" * 250, "a/b", "tab\t", "a:b")
 
 
 def creating(scene: Scene, version: int) -> Talk:
-    """Create topics in the right way, twice, several at once, and only to see."""
+    """Create topics correctly, twice, several at once, and with validate_only."""
     a, b, c = scene.name("a"), scene.name("b"), scene.name("c")
     yield create(topic(a, 2), version=version)
     yield create(topic(a, 2), version=version)
@@ -49,14 +49,14 @@ def creating(scene: Scene, version: int) -> Talk:
 
 
 def creating_wrong_counts(scene: Scene, version: int) -> Talk:
-    """Ask for partitions and replicas that cannot be."""
+    """Request impossible numbers of partitions and replicas."""
     counts = ((0, 1), (-2, 1), (1, 0), (1, -2), (1, 2), (1, 99), (0, 0), (-1, 1), (1, -1))
     for number, (partitions, replicas) in enumerate(counts):
         yield create(topic(scene.name(f"n{number}"), partitions, replicas), version=version)
 
 
 def creating_bad_names(scene: Scene) -> Talk:
-    """Ask for names that are not allowed, and for two that collide."""
+    """Request names that are not allowed, and two that collide."""
     for name in BAD_NAMES:
         yield create(topic(name))
         yield metadata(name, create_them=False)
@@ -68,7 +68,7 @@ def creating_bad_names(scene: Scene) -> Talk:
 
 
 def assigning(scene: Scene) -> Talk:
-    """Place replicas by hand, rightly and wrongly."""
+    """Place replicas manually, correctly and incorrectly."""
     tries: list[tuple[int, int, dict[int, list[int]]]] = [
         (-1, -1, {0: [1], 1: [1]}),
         (2, -1, {0: [1]}),
@@ -90,7 +90,7 @@ def assigning(scene: Scene) -> Talk:
 
 
 def creating_with_configs(scene: Scene) -> Talk:
-    """Give a new topic configs, known and unknown, right and wrong."""
+    """Set configs of a new topic, known and unknown, valid and invalid."""
     tries: list[list[tuple[str, str | None]]] = [
         [("retention.ms", "1000")],
         [("retention.ms", "-1"), ("cleanup.policy", "compact,delete")],
@@ -204,7 +204,7 @@ def growing(scene: Scene, version: int) -> Talk:
 
 
 def describing(scene: Scene, version: int) -> Talk:
-    """Ask for metadata: of all topics, none, some, unknown ones; by id where there are ids."""
+    """Request metadata: of all topics, none, some, unknown ones; by id if the version has ids."""
     a = scene.name("a")
     answer = yield create(topic(a, 2), topic(scene.name("b")))
     topic_id = answer.first("topic_id", bytes(16))
@@ -239,7 +239,7 @@ def describing(scene: Scene, version: int) -> Talk:
 
 
 def describing_partitions(scene: Scene) -> Talk:
-    """Page through partitions by DescribeTopicPartitions."""
+    """Page through partitions with DescribeTopicPartitions."""
     a, b = scene.name("a"), scene.name("b")
     yield create(topic(a, 3), topic(b, 2))
 

@@ -51,7 +51,7 @@ def add_partitions(
     version: int = 3,
     verify: bool = False,
 ) -> Ask:
-    """Put partitions into a transaction."""
+    """Add partitions to a transaction."""
     topics = [AddPartitionsToTxnTopic(name=name, partitions=p) for name, p in places]
     if version < 4:
         request = AddPartitionsToTxnRequest(
@@ -72,7 +72,7 @@ def add_partitions(
 
 
 def add_offsets(tid: str, producer: Producer, group: str, version: int = 3) -> Ask:
-    """Put a group's offsets into a transaction."""
+    """Add a group's offsets to a transaction."""
     request = AddOffsetsToTxnRequest(
         transactional_id=tid, producer_id=producer[0], producer_epoch=producer[1], group_id=group
     )
@@ -142,20 +142,20 @@ def producers(*places: tuple[str, list[int]]) -> Ask:
 
 
 class Started:
-    """A transactional producer and what it was given."""
+    """A transactional producer and its id and epoch."""
 
     def __init__(self, tid: str) -> None:
         self.tid = tid
         self.producer: Producer = (-1, -1)
 
     def walk(self) -> Talk:
-        """Ask for an id."""
+        """Request a producer id."""
         answer = yield init_producer(self.tid)
         self.producer = (answer.first("producer_id", -1), answer.first("producer_epoch", -1))
 
 
 def initialising(scene: Scene, version: int) -> Talk:
-    """Ask for producer ids, with and without a transactional id, again, with old epochs."""
+    """Request producer ids, with and without a transactional id, repeated, with old epochs."""
     tid = scene.name("t")
     yield init_producer(None, version=version)
     yield init_producer(None, version=version)
@@ -366,7 +366,7 @@ def fencing(scene: Scene) -> Talk:
 
 
 def markers(scene: Scene, version: int) -> Talk:
-    """Write markers by hand, as Kafka's tool for hanging transactions does."""
+    """Write markers as Kafka's tool for hanging transactions does."""
     a, tid = scene.name("a"), scene.name("t")
     yield create(topic(a, 2))
     me = Started(tid)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.connecting import existing_topic, open_consumer, open_producer
-from barnabas.admin.errors import AdminError
 from barnabas.admin.topic_positions import Beginning, End
 from barnabas.cli.common.failure import CommandError
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties

@@ -10,11 +10,12 @@ import typer
 from barnabas.cli.cluster.ensemble import Ensemble
 from barnabas.cli.cluster.local_cluster import LocalBroker, LocalCluster, joining, load
 from barnabas.cli.cluster.up_command import DEFAULT_FOLDER, PATIENCE, Config, Data, Patience
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
+from barnabas.cli.common.extras import needs_extra
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import Json
 from barnabas.cli.common.output import error_console, say
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 HELP = """Start another broker for a cluster of `barnabas cluster up`, until Ctrl-C.
 
@@ -46,6 +47,10 @@ def add(
     before = load_cluster(data)
     broker = joining(before, node_id, port)
     cluster = before.with_broker(broker)
+    if cluster.is_secure:
+        with needs_extra("cert"):
+            from barnabas.cli.cluster.secure_cluster import secure
+        secure(cluster, config)
     ensemble = Ensemble(cluster, [broker])
     with ensemble.running():
         ensemble.start(config)
@@ -77,7 +82,7 @@ def _has_joined(
 
     def is_up() -> bool:
         try:
-            found = look(cluster.bootstrap, None)
+            found = look(cluster.bootstrap, cluster.properties)
         except LinkError:
             return False
         return any(each.id == broker.node_id and each.state == UP for each in found.brokers)
@@ -99,11 +104,11 @@ def _with_vote(
     from barnabas.admin.voter_changes import add_voter, observer
 
     def follows() -> bool:
-        with open_wire(cluster.bootstrap, None) as wire:
+        with open_wire(cluster.bootstrap, cluster.properties) as wire:
             return observer(wire, broker.node_id) is not None
 
     ensemble.wait_until(follows, patience_s)
-    with open_wire(cluster.bootstrap, None) as wire:
+    with open_wire(cluster.bootstrap, cluster.properties) as wire:
         add_voter(wire, broker.node_id, broker.peer_listen)
     cluster = cluster.with_voter(broker.node_id)
     cluster.save()

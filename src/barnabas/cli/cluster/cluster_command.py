@@ -11,10 +11,10 @@ from barnabas.cli.cluster import remove_command as cluster_remove
 from barnabas.cli.cluster import up_command as cluster_up
 from barnabas.cli.cluster import upgrade_command as cluster_upgrade
 from barnabas.cli.cluster import vote_commands as cluster_vote
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.common.output import console, print_json
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -4,6 +4,7 @@
     DIR/1, DIR/2, ...    the data of each broker
     DIR/1.log, ...       the log of each broker
     DIR/1.pid, ...       the current or last process of each broker
+    DIR/security/        certificates and passwords (`cluster up --secure`)
 
 Addresses are chosen before the first start, because voters must know each other, and stored,
 because clients know them. The ports are below the range for outgoing connections, so that no other
@@ -24,6 +25,8 @@ HOST = "127.0.0.1"
 MEMORY = "cluster.json"
 VOTERS = 3
 FREE_PORTS = range(20_000, 32_000)
+LISTENER = "SECURE"
+"""The name of the only listener for clients of a cluster with security."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class LocalCluster:
     replication_factor: int | None = None
     min_in_sync: int | None = None
     """The default replication factor and min ISR; None: as configured."""
+    is_secure: bool = False
+    """Whether it has TLS, passwords and ACLs."""
 
     @property
     def bootstrap(self) -> str:
@@ -80,12 +85,17 @@ class LocalCluster:
     def arguments(self, broker: LocalBroker, config: Path | None) -> list[str]:
         """Return the arguments of `barnabas serve` for a broker."""
         peers = {each.node_id: each.peer_listen for each in self.brokers}
-        words = ["--node-id", str(broker.node_id), "--listen", broker.listen]
+        listen = f"{LISTENER}={broker.listen}" if self.is_secure else broker.listen
+        words = ["--node-id", str(broker.node_id), "--listen", listen]
         words += ["--peer-listen", broker.peer_listen]
         words += ["--voters", ",".join(f"{each}@{peers[each]}" for each in self.voters)]
         words += ["--data", str(self.data(broker.node_id)), "--json"]
         if broker.node_id not in self.voters:
             words += ["--roles", "broker"]
+        if self.is_secure:
+            words += ["--config", str(self.settings_file(broker.node_id))]
+            words += ["--bootstrap-admin", "admin"]
+            return [*words, "--bootstrap-admin-password-file", str(self.password_file)]
         return words if config is None else [*words, "--config", str(config)]
 
     def settings(self) -> dict[str, str]:
@@ -95,6 +105,35 @@ class LocalCluster:
             "BARNABAS_REPLICATION_MIN_INSYNC_REPLICAS": self.min_in_sync,
         }
         return {name: str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def properties(self) -> list[str] | None:
+        """What a command needs to connect, as KEY=VALUE; None without security."""
+        return self.client_file.read_text().splitlines() if self.is_secure else None
+
+    @property
+    def security_folder(self) -> Path:
+        """The directory of certificates and passwords."""
+        return self.folder / "security"
+
+    @property
+    def password_file(self) -> Path:
+        """The file with the password of the first admin."""
+        return self.security_folder / "admin.password"
+
+    @property
+    def client_file(self) -> Path:
+        """The file with the properties of librdkafka's clients."""
+        return self.security_folder / "client.properties"
+
+    @property
+    def java_file(self) -> Path:
+        """The file with the properties of Java's clients."""
+        return self.security_folder / "java.properties"
+
+    def settings_file(self, node_id: int) -> Path:
+        """The settings file of a broker with security."""
+        return self.security_folder / f"broker-{node_id}.yaml"
 
     def data(self, node_id: int) -> Path:
         """The data directory of a broker."""
@@ -125,6 +164,7 @@ class LocalCluster:
             "voters": self.voters,
             "replication_factor": self.replication_factor,
             "min_in_sync": self.min_in_sync,
+            "is_secure": self.is_secure,
         }
         unfinished = self.folder / f"{MEMORY}.tmp"
         unfinished.write_text(json.dumps(values, indent=2) + "\n")
@@ -141,6 +181,7 @@ def load(folder: Path) -> LocalCluster | None:
             voters=tuple(values["voters"]),
             replication_factor=values["replication_factor"],
             min_in_sync=values["min_in_sync"],
+            is_secure=values.get("is_secure", False),
         )
     except FileNotFoundError:
         return None
@@ -191,7 +232,7 @@ def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
     for port in _from_somewhere():
         if len(found) == count:
             break
-        if port not in avoided and _is_free(port):
+        if port not in avoided and is_free(port):
             found.append(port)
     return found
 
@@ -215,7 +256,8 @@ def _from_somewhere() -> Iterator[int]:
     yield from FREE_PORTS[:start]
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Return whether no process listens on a port."""
     with socket.socket() as probe:
         try:
             probe.bind((HOST, port))

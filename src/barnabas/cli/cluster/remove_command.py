@@ -15,11 +15,11 @@ from barnabas.admin.wording import plural
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.common.output import print_json, say
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 if TYPE_CHECKING:
+    from barnabas.admin.placement_planning import Scene
     from barnabas.admin.reassignments import Plan
-    from barnabas.cli.partition.moving import Scene
 
 HELP = """Remove a broker from the cluster without data loss.
 
@@ -50,7 +50,7 @@ def remove(
 ) -> None:
     """Remove a broker from the cluster."""
     from barnabas.admin.inspection import known_broker, open_wire
-    from barnabas.cli.partition.moving import survey
+    from barnabas.admin.placement_planning import survey
 
     if stop and data is None:
         raise CommandError("--stop needs --data DIR, the directory of `barnabas cluster up`")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from barnabas.admin.errors import AdminError, kafka_sentence
-from barnabas.wire.failures import LinkError, RefusedError
+from barnabas.admin.admin_errors import AdminError, kafka_sentence
+from barnabas.wire.wire_failures import LinkError, RefusedError
 
 
 class CommandError(AdminError):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rich.console import Group as Stack
     from rich.console import RenderableType
 
-    from barnabas.admin.group_admin import Groups
-    from barnabas.admin.group_lag import Report
+    from barnabas.admin.groups.group_admin import Groups
+    from barnabas.admin.groups.group_lag import Report
     from barnabas.admin.scopes import Place
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -90,7 +90,7 @@ def list_groups(
     properties: Properties = None,
 ) -> None:
     """List consumer groups."""
-    from barnabas.admin.group_admin import Groups
+    from barnabas.admin.groups.group_admin import Groups
 
     found = Groups(bootstrap, properties).listings(states or (), types or (), warn)
     if as_json:
@@ -111,7 +111,7 @@ def describe(
     properties: Properties = None,
 ) -> None:
     """Show members, assignments, and lag in records and seconds."""
-    from barnabas.admin.group_lag import Lags
+    from barnabas.admin.groups.group_lag import Lags
 
     with Lags(bootstrap, properties) as lags:
         reports = _checked(lags.report(names))
@@ -146,7 +146,7 @@ def delete(
     properties: Properties = None,
 ) -> None:
     """Delete groups without members, or their committed offsets for a topic."""
-    from barnabas.admin.group_admin import Groups, no_group
+    from barnabas.admin.groups.group_admin import Groups, no_group
 
     groups = Groups(bootstrap, properties)
     missing = next((each.name for each in groups.describe(names) if not each.exists), None)
@@ -163,7 +163,7 @@ def delete(
 
 
 def _checked(reports: "list[Report]") -> "list[Report]":
-    from barnabas.admin.group_admin import no_group
+    from barnabas.admin.groups.group_admin import no_group
 
     for report in reports:
         if not report.group.exists:
@@ -256,7 +256,7 @@ def _committed(groups: "Groups", name: str, scopes: list[str]) -> "list[Place]":
 def _delete_commits(
     bootstrap: str, properties: list[str] | None, name: str, places: "list[Place]"
 ) -> None:
-    from barnabas.admin.commit_deletion import delete_commits
+    from barnabas.admin.groups.commit_deletion import delete_commits
     from barnabas.wire.cluster_wire import Wire
 
     with Wire(settings(bootstrap, properties), "barnabas-cli") as wire:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from barnabas.admin.errors import AdminError
-from barnabas.admin.scopes import expand, parse_scope
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.topic_positions import parse_time_ms
 from barnabas.admin.wording import plural
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import (
     DEFAULT_BOOTSTRAP,
@@ -24,9 +23,8 @@ from barnabas.cli.common.options import (
 from barnabas.cli.common.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from barnabas.admin.group_admin import Group, Groups
-    from barnabas.admin.reset_targets import Move, Target
-    from barnabas.admin.scopes import Place
+    from barnabas.admin.groups.group_admin import Group
+    from barnabas.admin.groups.reset_targets import Move, Target
 
 HELP = """Reset the committed offsets of a group; without --execute it only shows the changes.
 
@@ -99,12 +97,15 @@ def reset(  # noqa: PLR0913 - one parameter an option
         from_file=from_file,
     )
     _check_scope(scopes, all_topics=all_topics, from_file=from_file is not None)
-    from barnabas.admin.group_admin import Groups
+    from barnabas.admin.groups.group_admin import Groups
+    from barnabas.admin.groups.group_resets import reset_moves, reset_places
 
     groups = Groups(bootstrap, properties)
     (found,) = groups.describe([group])
     _check_members(found, execute=execute)
-    moves = _moves(groups, found, _places(groups, found, target, scopes), target)
+    moves = reset_moves(
+        groups, found, reset_places(groups, found, target, scopes or (), warn), target
+    )
     if execute:
         groups.commit(group, {each.place: each.after for each in moves})
     _show(group, moves, execute=execute, export=export, as_json=as_json)
@@ -118,7 +119,7 @@ def _target(**options: object) -> "Target":
     if len(given) != 1:
         raise CommandError(f"Pass exactly one target: {TARGETS}")
     ((name, value),) = given.items()
-    from barnabas.admin import reset_targets as targets
+    from barnabas.admin.groups import reset_targets as targets
 
     makers: dict[str, Callable[[Any], Target]] = {
         "to_earliest": lambda _: targets.ToEarliest(),
@@ -141,12 +142,10 @@ def _check_scope(scopes: list[str] | None, *, all_topics: bool, from_file: bool)
 
 
 def _check_members(group: "Group", *, execute: bool) -> None:
-    if group.members:
-        clients = ", ".join(sorted({f"{each.client_id} at {each.host}" for each in group.members}))
-        sentence = (
-            f"Group {group.name} has {plural(len(group.members), 'member')} ({clients}), and can "
-            "be reset only without; stop them, wait for their session timeout, and try again"
-        )
+    from barnabas.admin.groups.group_resets import busy_sentence
+
+    sentence = busy_sentence(group)
+    if sentence is not None:
         if execute:
             raise CommandError(sentence)
         warn(sentence)
@@ -154,42 +153,8 @@ def _check_members(group: "Group", *, execute: bool) -> None:
         warn(f"There is no group {group.name} yet; the reset creates it")
 
 
-def _places(
-    groups: "Groups", group: "Group", target: "Target", scopes: list[str] | None
-) -> "list[Place]":
-    from barnabas.admin.reset_targets import ToGiven
-
-    counts = groups.partition_counts()
-    if isinstance(target, ToGiven):
-        return expand([(topic, [number]) for topic, number in target.offsets], counts)
-    if scopes:
-        return expand([parse_scope(scope, "--topic") for scope in scopes], counts)
-    if not group.committed:
-        raise CommandError(f"Group {group.name} has committed nothing; name topics with --topic")
-    gone = sorted(place for place in group.committed if place[1] >= counts.get(place[0], 0))
-    for topic, number in gone:
-        warn(f"{topic}:{number} no longer exists, and was skipped")
-    return sorted(set(group.committed) - set(gone))
-
-
-def _moves(
-    groups: "Groups", group: "Group", places: "list[Place]", target: "Target"
-) -> "list[Move]":
-    from barnabas.admin.reset_targets import ToTime, move
-
-    ends = groups.ends(places)
-    at_time = groups.offsets_at(places, target.timestamp_ms) if isinstance(target, ToTime) else {}
-    for place in places:
-        if place not in ends or (isinstance(target, ToTime) and place not in at_time):
-            raise CommandError(f"{place[0]}:{place[1]} has no leader now; start its broker")
-    return [
-        move(target, place, group.committed.get(place), ends[place], at_time.get(place))
-        for place in places
-    ]
-
-
 def _show(group: str, moves: "list[Move]", *, execute: bool, export: bool, as_json: bool) -> None:
-    from barnabas.admin.reset_targets import write_csv
+    from barnabas.admin.groups.reset_targets import write_csv
 
     if as_json:
         partitions = [each.as_json() for each in moves]

@@ -4,32 +4,16 @@ The cluster does the work. If the command is interrupted, the reassignment conti
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from barnabas.admin.inspection import describe_cluster, list_reassignments, open_wire, probe
-from barnabas.admin.reassignments import (
-    Plan,
-    Sizes,
-    current_partitions,
-    elect,
-    make_plan,
-    sizes_of,
-    standing,
-    submit,
-)
-from barnabas.admin.replica_placement import Partitions, Replicas
-from barnabas.admin.scopes import Place
+from barnabas.admin.placement_planning import partitions_by_topic
+from barnabas.admin.reassignments import Plan, elect, sizes_of, standing, submit
+from barnabas.admin.replica_placement import Replicas
 from barnabas.admin.wording import plural
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.output import say, table
 from barnabas.cli.common.progress import Progress
-from barnabas.model.errors import ErrorCode
-from barnabas.protocol.messages.describe_cluster import DescribeClusterResponse
-from barnabas.protocol.messages.list_partition_reassignments import OngoingTopicReassignment
-from barnabas.wire.cluster_wire import Wire, settled
-from barnabas.wire.failures import LinkError, RefusedError
+from barnabas.wire.wire_failures import LinkError
 
 LOOK_S = 0.5
 SHOWN_MAX = 40
@@ -38,57 +22,6 @@ GOES_ON = (
     "The reassignment continues; `barnabas cluster status --watch` shows its progress, "
     "`barnabas partition reassign --cancel` cancels it"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """The input of a plan."""
-
-    cluster: DescribeClusterResponse
-    moving: Sequence[OngoingTopicReassignment]
-    partitions: Partitions
-
-    def plan(self, after: Partitions) -> Plan:
-        """Return the changes to the wanted placement, with their bytes."""
-        return make_plan(self.partitions, after, self.sizes(after))
-
-    def sizes(self, places: Iterable[Place]) -> Sizes:
-        """Ask every broker for the sizes of partitions on its disk."""
-        return sizes_of(probe(self.cluster.brokers, _by_topic(places)))
-
-    def require_at_rest(self, places: Iterable[Place]) -> None:
-        """Raise if partitions are already being reassigned."""
-        busy = {
-            (topic.name, each.partition_index) for topic in self.moving for each in topic.partitions
-        }
-        met = sorted(busy.intersection(places))
-        if met:
-            raise CommandError(
-                f"{plural(len(met), 'partition')} ({met[0][0]}-{met[0][1]} ...) are already "
-                "being reassigned; wait for the end, or cancel it with --cancel"
-            )
-
-
-def survey(wire: Wire) -> Scene:
-    """Request brokers and partitions."""
-    moving = _reassignments(wire)
-    return Scene(
-        cluster=describe_cluster(wire),
-        moving=moving,
-        partitions=current_partitions(wire.metadata().topics, moving),
-    )
-
-
-def _reassignments(wire: Wire) -> list[OngoingTopicReassignment]:
-    """Return the current reassignments; wait while a controller is being elected."""
-
-    def ask() -> tuple[int, list[OngoingTopicReassignment]]:
-        try:
-            return ErrorCode.NONE, list_reassignments(wire)
-        except RefusedError as error:
-            return error.code, []
-
-    return settled(ask, "Reassignments cannot be listed")
 
 
 def show_plan(plan: Plan) -> None:
@@ -135,11 +68,12 @@ def _wait(plan: Plan, bootstrap: str, properties: list[str] | None) -> None:
             try:
                 with open_wire(bootstrap, properties, 5.0) as wire:
                     moving = list_reassignments(wire)
-                    brokers = describe_cluster(wire).brokers
+                    brokers, security = describe_cluster(wire).brokers, wire.security
             except LinkError:  # a broker or the controller has just stopped; another will answer
                 time.sleep(LOOK_S)
                 continue
-            now = standing(plan, moving, sizes_of(probe(brokers, _by_topic(plan.after))))
+            sizes = sizes_of(probe(brokers, partitions_by_topic(plan.after), security))
+            now = standing(plan, moving, sizes)
             if not now.partitions_left:
                 return
             left = f"{plural(now.copies_left, 'replica')} left"
@@ -158,10 +92,3 @@ def format_bytes(count: float) -> str:
 
 def _listed(replicas: Replicas) -> str:
     return ",".join(map(str, replicas))
-
-
-def _by_topic(places: Iterable[Place]) -> Mapping[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for topic, number in places:
-        found[topic].append(number)
-    return found

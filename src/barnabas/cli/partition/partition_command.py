@@ -1,12 +1,10 @@
 """`barnabas partition`: move and balance the replicas of partitions, and elect leaders."""
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.admin.scopes import expand, parse_scope
 from barnabas.admin.wording import plural
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import (
@@ -20,10 +18,10 @@ from barnabas.cli.common.output import print_json, say
 from barnabas.cli.partition import repair_command as repair
 
 if TYPE_CHECKING:
+    from barnabas.admin.placement_planning import Scene
     from barnabas.admin.reassignments import Plan
     from barnabas.admin.replica_placement import Replicas, Seat
     from barnabas.admin.scopes import Place
-    from barnabas.cli.partition.moving import Scene
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -81,9 +79,9 @@ def reassign(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Move the replicas of partitions."""
     from barnabas.admin.inspection import open_wire
+    from barnabas.admin.placement_planning import survey
     from barnabas.admin.reassignments import read_plan
     from barnabas.admin.replica_placement import arrange
-    from barnabas.cli.partition.moving import survey
 
     ways = sum((to is not None or replication_factor is not None, plan_file is not None, cancel))
     if ways != 1 or (plan_file is None and not cancel and not scopes):
@@ -100,7 +98,7 @@ def reassign(  # noqa: PLR0913 - one parameter an option
     else:
         chosen = {place: scene.partitions[place] for place in _places(scene, scopes)}
         brokers = _seats(scene, to)
-        sizes = _sizes(scene, chosen)
+        sizes = scene.largest_sizes(chosen)
         after = arrange(chosen, brokers, replication_factor=replication_factor, sizes=sizes)
     _finish(scene, scene.plan(after), bootstrap, properties, execute, no_wait, as_json)
 
@@ -116,20 +114,12 @@ def balance(
 ) -> None:
     """Balance replicas and leaders over all brokers and racks, with as few moves as possible."""
     from barnabas.admin.inspection import open_wire
-    from barnabas.admin.replica_placement import arrange
-    from barnabas.cli.partition.moving import survey
+    from barnabas.admin.placement_planning import survey
 
     with open_wire(bootstrap, properties) as wire:
         scene = survey(wire)
-    away = [each.broker_id for each in scene.cluster.brokers if each.is_fenced]
-    if away:
-        raise CommandError(
-            f"Broker {away[0]} is fenced, and its replicas cannot be balanced; start "
-            f"it, or remove it with `barnabas cluster remove {away[0]}`"
-        )
-    chosen = {place: scene.partitions[place] for place in _places(scene, scopes)}
-    after = arrange(chosen, _seats(scene, None), sizes=_sizes(scene, chosen))
-    _finish(scene, scene.plan(after), bootstrap, properties, execute, no_wait, as_json)
+    plan = scene.balance(scopes or ())
+    _finish(scene, plan, bootstrap, properties, execute, no_wait, as_json)
 
 
 @app.command(epilog="Example: barnabas partition elect --topic orders")
@@ -148,9 +138,9 @@ def elect(
 ) -> None:
     """Elect preferred leaders: the first in-sync replica of each partition's list."""
     from barnabas.admin.inspection import open_wire
+    from barnabas.admin.placement_planning import survey
     from barnabas.admin.reassignments import PREFERRED, UNCLEAN
     from barnabas.admin.reassignments import elect as elect_leaders
-    from barnabas.cli.partition.moving import survey
 
     if unclean and not scopes:
         raise CommandError("--unclean loses records; name the partitions with --topic")
@@ -211,10 +201,7 @@ def _cancel(
     from barnabas.admin.reassignments import submit
 
     chosen = set(_places(scene, scopes))
-    moving = {
-        (topic.name, each.partition_index) for topic in scene.moving for each in topic.partitions
-    }
-    wanted: dict[Place, Replicas | None] = dict.fromkeys(sorted(moving & chosen))
+    wanted: dict[Place, Replicas | None] = dict.fromkeys(sorted(scene.moving_places & chosen))
     if not wanted:
         say("No reassignment is in progress")
         return
@@ -229,10 +216,7 @@ def _cancel(
 
 def _places(scene: "Scene", scopes: list[str] | None) -> "list[Place]":
     """Return the partitions that the options name; all by default."""
-    if not scopes:
-        return sorted(scene.partitions)
-    counts = Counter(topic for topic, _ in scene.partitions)
-    return expand([parse_scope(scope, "--topic") for scope in scopes], counts)
+    return scene.places(scopes or (), "--topic")
 
 
 def _seats(scene: "Scene", to: str | None) -> "list[Seat]":
@@ -250,11 +234,3 @@ def _seats(scene: "Scene", to: str | None) -> "list[Seat]":
         if known_broker(scene.cluster, number).is_fenced:
             raise CommandError(f"Broker {number} is fenced; start it, or remove it from --to")
     return [each for each in all_seats if each.id in numbers]
-
-
-def _sizes(scene: "Scene", chosen: "dict[Place, Replicas]") -> "dict[Place, int]":
-    found: dict[Place, int] = {}
-    for held in scene.sizes(chosen).values():
-        for place, size in held.items():
-            found[place] = max(size, found.get(place, 0))
-    return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.admin.errors import no_topic
+from barnabas.admin.admin_errors import no_topic
 from barnabas.admin.replica_placement import Partitions, Seat, fill_up
 from barnabas.admin.replication_factors import Factors
 from barnabas.admin.scopes import Place
@@ -78,9 +78,10 @@ def repair(
 ) -> None:
     """Add missing replicas to partitions."""
     from barnabas.admin.inspection import open_wire
+    from barnabas.admin.placement_planning import survey
     from barnabas.admin.reassignments import seats
     from barnabas.admin.replication_factors import ask_factors
-    from barnabas.cli.partition.moving import carry_out, survey
+    from barnabas.cli.partition.moving import carry_out
 
     if replication_factor is not None and not topics:
         raise CommandError("--replication-factor needs the names of topics")

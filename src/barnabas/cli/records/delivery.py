@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.admin.errors import kafka_sentence
+from barnabas.admin.admin_errors import kafka_sentence
 from barnabas.admin.wording import plural
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.topic_positions import parse_time_ms
 
 Header = tuple[str, bytes | None]

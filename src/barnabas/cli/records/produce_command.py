@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from barnabas.admin.admin_errors import AdminError, kafka_sentence, no_topic
 from barnabas.admin.connecting import metadata, open_producer, pair
-from barnabas.admin.errors import AdminError, kafka_sentence, no_topic
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Properties, complete_topic
 from barnabas.cli.common.progress import Progress

@@ -4,15 +4,13 @@ r"""Format records for `consume`: a compiled format string, or one JSON object p
     %k key     %v value       %h headers (a=b,c=d)            %% a percent sign
     \n newline \t tab \r \0 \\
 
-Keys and values are printed as bytes. JSON cannot hold arbitrary bytes: bytes that are not UTF-8 are
-in `key_base64` or `value_base64`, which `produce --format json` also reads.
+Keys and values are printed as bytes. Lines of JSON are those of `barnabas.admin.record_lines`.
 """
 
-import base64
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.admin.record_lines import record_line
 from barnabas.cli.common.failure import CommandError
 
 if TYPE_CHECKING:
@@ -73,27 +71,12 @@ def _escape(name: str, template: str) -> str:
 
 def render_json(message: "Message") -> bytes:
     """Return a record as one line of JSON."""
-    fields: dict[str, object] = {
-        "topic": message.topic(),
-        "partition": message.partition(),
-        "offset": message.offset(),
-        "timestamp": message.timestamp()[1],
-        **_text_or_base64("key", message.key()),
-        **_text_or_base64("value", message.value()),
-        "headers": [_header(name, value) for name, value in message.headers() or ()],
-    }
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
-
-
-def _text_or_base64(name: str, content: bytes | None) -> dict[str, str | None]:
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(content).decode()}
-
-
-def _header(name: str, value: bytes | None) -> list[object]:
-    found = _text_or_base64("value", value)
-    return [name, found["value"] if "value" in found else {"base64": found["value_base64"]}]
+    return record_line(
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp_ms=message.timestamp()[1],
+        key=message.key(),
+        value=message.value(),
+        headers=message.headers() or (),
+    )

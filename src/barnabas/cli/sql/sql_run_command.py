@@ -12,12 +12,13 @@ import typer
 
 from barnabas.admin.connecting import pairs, require_listener
 from barnabas.admin.wording import plural
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.extras import needs_extra
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.common.output import print_json, print_table, say
 from barnabas.cli.sql.sql_status_command import document, lags_of, show_lines
+from barnabas.cli.telemetry.progress_option import StreamsTopic, reporting
 from barnabas.cli.telemetry.query_command import cell, plain
 from barnabas.cli.telemetry.run_command import (
     Conf,
@@ -83,6 +84,7 @@ class Request:
     session: "SessionSettings"
     show_every_s: float
     as_json: bool
+    streams_topic: str | None = None
 
 
 def register(app: typer.Typer) -> None:
@@ -102,6 +104,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     conf: Conf = None,
     log: Log = None,
     every: Every = None,
+    streams_topic: StreamsTopic = None,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     properties: Properties = None,
@@ -135,6 +138,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             ),
             show_every_s=every_s(every),
             as_json=as_json,
+            streams_topic=streams_topic,
         )
         require_listener(bootstrap)
         start(request)
@@ -194,14 +198,16 @@ def follow(spark: "SparkSession", request: Request) -> None:
     """Run the statements in a session; raise an error if one of them fails."""
     from py4j.protocol import Py4JError
 
+    from barnabas.spark.client_properties import client_properties
     from barnabas.spark.sql.statement_runner import Runner, StreamFailedError
     from barnabas.spark.sql.statements import StatementError
 
     prepare(spark, request)
+    client = client_properties(request.place.brokers)
     runner = Runner(spark, request.script, request.place, judged)
     where = f"; {request.session.log} says more"
     try:
-        with stopped_by_signals(runner):
+        with reporting(spark, request.streams_topic, client), stopped_by_signals(runner):
             _run(runner, request)
     except StatementError as error:
         raise CommandError(f"{request.script.name}, {error}") from error

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.connecting import pairs, require_listener
-from barnabas.admin.errors import AdminError
 from barnabas.admin.wording import format_duration, plural
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import Json, Properties

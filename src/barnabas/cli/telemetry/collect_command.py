@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from barnabas.admin.wording import plural
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.extras import needs_extra
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
+from barnabas.admin.admin_errors import kafka_sentence
 from barnabas.admin.connecting import existing_topic, metadata, open_consumer, open_producer
-from barnabas.admin.errors import kafka_sentence
 from barnabas.admin.partition_reading import Reading, span
 from barnabas.admin.topic_positions import At, End
 from barnabas.cli.common.failure import CommandError
@@ -16,7 +16,7 @@ from barnabas.telemetry.jobs.redrive import Plan, Refusal, Tally, reason_group, 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
 
-    from barnabas.admin.group_admin import Groups
+    from barnabas.admin.groups.group_admin import Groups
 
 UNSENT_MAX = 500
 """Records of a megabyte must also fit into the client's gigabyte."""

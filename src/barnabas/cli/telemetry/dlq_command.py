@@ -13,7 +13,7 @@ from barnabas.cli.common.output import print_json, print_table, say
 from barnabas.telemetry.samples.telemetry_topics import REFUSED
 
 if TYPE_CHECKING:
-    from barnabas.admin.group_admin import Groups
+    from barnabas.admin.groups.group_admin import Groups
     from barnabas.cli.telemetry.dead_letters import Refusals
     from barnabas.telemetry.jobs.redrive import Choice, Plan, Refusal, Tally
 
@@ -106,7 +106,7 @@ def redrive(  # noqa: PLR0913 - one parameter an option
     committed offset marks what was sent, so that a second run does not repeat it. A record named
     by --offset is not marked, and a later run may send it again.
     """
-    from barnabas.admin.group_admin import Groups
+    from barnabas.admin.groups.group_admin import Groups
     from barnabas.cli.telemetry.dead_letters import Refusals, commits, learn
     from barnabas.telemetry.jobs.redrive import GROUP, Choice, Plan
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.admin.errors import AdminError
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.topic_positions import parse_time_ms
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import Json, Properties
 from barnabas.cli.common.output import print_json, print_table, say

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from barnabas.admin.connecting import pairs, require_listener
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.extras import needs_extra
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.common.output import say
+from barnabas.cli.telemetry.progress_option import StreamsTopic, reporting
 from barnabas.telemetry.samples.telemetry_topics import SAMPLES
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class RunRequest:
     rebind: bool = False
     prices: "Thresholds | None" = None
     """Prices of the settings file, for reports on the lake."""
+    streams_topic: str | None = None
 
 
 def register(app: typer.Typer) -> None:
@@ -156,6 +158,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     conf: Conf = None,
     log: Log = None,
     every: Every = None,
+    streams_topic: StreamsTopic = None,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     properties: Properties = None,
@@ -191,6 +194,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             as_json=as_json,
             rebind=rebind,
             prices=None if settings is None else thresholds,
+            streams_topic=streams_topic,
         )
         require_listener(bootstrap)
         execute(request)
@@ -268,10 +272,12 @@ def supervise(spark: "SparkSession", request: RunRequest, *, stop_on_signals: bo
     from barnabas.telemetry.jobs.supervising import JobFailedError, Supervisor
 
     supervisor = Supervisor(spark, request.jobs, request.chosen, once=request.once)
+    client = {"bootstrap.servers": request.jobs.bootstrap, **request.jobs.client}
     log = request.session.log
     where = f"; {log} says more" if log else ""
     try:
         with (
+            reporting(spark, request.streams_topic, client),
             stopped_by_signals(supervisor) if stop_on_signals else nullcontext(),
             display(footer(request), as_json=request.as_json) as show,
         ):

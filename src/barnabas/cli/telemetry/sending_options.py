@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barnabas.admin.admin_errors import AdminError
 from barnabas.admin.connecting import require_listener, settings
-from barnabas.admin.errors import AdminError
 from barnabas.admin.wording import format_duration, plural
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.output import print_json, say

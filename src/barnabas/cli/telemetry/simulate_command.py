@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas.admin.wording import plural
-from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.extras import needs_extra
 from barnabas.cli.common.failure import CommandError
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties

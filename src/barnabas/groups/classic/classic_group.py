@@ -1,24 +1,24 @@
 """The state of a classic group: its members elect a leader, which assigns the work.
 
-The coordinator does not know what the work is. It collects the members, counts a generation up,
+The coordinator does not interpret assignments. It collects the members, begins a new generation,
 names a leader and one protocol that all members know, sends the list of members to the leader, and
-sends the leader's assignments to the members. Consumers assign partitions that way; Kafka Connect
-and schema registries use it for other ends.
+sends the leader's assignments to the members. Consumers assign partitions in this way; Kafka
+Connect and schema registries assign other work.
 
     Empty                no members; the last generation and offsets may be stored
-    PreparingRebalance   all members must join (again); those that did wait for the rest
-    CompletingRebalance  all have joined; the leader's assignment is awaited, then stored
+    PreparingRebalance   all members must join (again); those that have joined wait for the rest
+    CompletingRebalance  all have joined; the coordinator waits for the leader's assignment
     Stable               every member has an assignment
     Dead                 the group is deleted
 
     state                event                                             next state
     -------------------  ------------------------------------------------  -------------------
     Empty                a member joins                                    PreparingRebalance
-    PreparingRebalance   all have joined, or the time for it is over       CompletingRebalance
+    PreparingRebalance   all have joined, or the rebalance timeout is over CompletingRebalance
     PreparingRebalance   the same, and no member is left                   Empty
     CompletingRebalance  the leader's assignment is committed              Stable
     CompletingRebalance  the assignment could not be written; a member     PreparingRebalance
-    or Stable            came, left, expired, never asked for its
+    or Stable            joined, left, expired, never asked for its
                          assignment, or joined with other metadata; in
                          Stable, the leader joined
     Empty                the group is deleted                              Dead
@@ -26,11 +26,11 @@ and schema registries use it for other ends.
 From Empty, the first members wait a little for more members. Going to CompletingRebalance or to
 Empty begins a generation. A generation is stored once it has its assignments, or no members: a
 coordinator that loads the records finds the last such generation, Stable or Empty, and members of
-a later one must join again. Until then members, leader and generation are what
-the coordinator holds in memory; only assignments are changed by replay alone.
+a later one must join again. Until then the coordinator has members, leader and generation in
+memory only. Assignments are changed by replay only.
 
-What waits here are answers: `joining` to JoinGroup, `syncing` to SyncGroup, `listening` to
-Heartbeat, for a member that is to learn of a rebalance as soon as there is one.
+Pending answers are in `joining` for JoinGroup, `syncing` for SyncGroup, and `listening` for
+Heartbeat, whose member learns of a rebalance as soon as there is one.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import TypeVar
 
-from barnabas.groups.classic import answers
+from barnabas.groups.classic import classic_answers
 from barnabas.groups.classic.classic_member import Member, Protocols
 from barnabas.groups.directory import GroupType
 from barnabas.model.coordination import CoordinatorRecord, Scheduler
@@ -72,16 +72,16 @@ class State(StrEnum):
 
 
 class ClassicGroup:
-    """One group; its timers are `rebalances`' and `sessions`' business."""
+    """One group, without its timers, which are in `rebalances` and `classic_sessions`."""
 
     def __init__(self, group_id: str, clock: Scheduler) -> None:
         self.group_id = group_id
         self.state = State.EMPTY
         self.state_since_ms: int | None = clock.wall_ms
-        """By the calendar; None where the records do not say."""
+        """When the group became empty, in wall-clock time; None if the records do not say."""
         self.generation = 0
         self.assigned_generation = -1
-        """The last generation whose assignments were handed out."""
+        """The last generation whose assignments were sent to members."""
         self.protocol_type = ""
         self.protocol: str | None = None
         self.leader: str | None = None
@@ -89,18 +89,18 @@ class ClassicGroup:
         self.instances: dict[str, str] = {}
         """The member ids of static members, by instance id."""
         self.invited: dict[str, None] = {}
-        """Member ids that were given out (KIP-394) and have not been used yet."""
+        """Member ids that clients got (KIP-394) and have not used yet."""
         self.joining: dict[str, Pending[JoinGroupResponse]] = {}
         self.syncing: dict[str, Pending[SyncGroupResponse]] = {}
         self.listening: dict[str, Pending[HeartbeatResponse]] = {}
         self.unsynced: dict[str, None] = {}
-        """Those who have not asked for their assignment of this generation yet."""
+        """Members that have not asked for their assignment of this generation yet."""
         self.is_first_rebalance = False
-        """Whether the rebalance under way began with an empty group."""
+        """Whether the present rebalance began with an empty group."""
         self.has_newcomers = False
         """Whether a member joined while the first rebalance waited for more members."""
         self.is_storing = False
-        """Whether this generation's assignments are on their way to the log."""
+        """Whether this generation's assignments are being written to the log."""
         self._clock = clock
         self._knowing: Counter[str] = Counter()
         self._topics: frozenset[str] | None = None
@@ -128,7 +128,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long members may take to join: as long as the slowest wants."""
+        """How long members may take to join: the largest rebalance timeout among them."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def enter(self, state: State) -> None:
@@ -147,7 +147,7 @@ class ClassicGroup:
     # Members
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Take in a member, who may be the first."""
+        """Add a member, perhaps the first."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
@@ -175,7 +175,7 @@ class ClassicGroup:
     def update(
         self, member: Member, protocols: Protocols, session_timeout_ms: int, rebalance_ms: int
     ) -> None:
-        """Have a member be as it says it is now."""
+        """Update a member from its request."""
         self._forget(member.protocol_names)
         member.protocols = protocols
         self._knowing.update(member.protocol_names)
@@ -183,7 +183,7 @@ class ClassicGroup:
         member.rebalance_timeout_ms = rebalance_ms
 
     def substitute(self, old: Member, new: Member) -> None:
-        """Put a static member in the place of its former self, which is fenced."""
+        """Replace a static member's earlier instance, which is fenced."""
         assert new.instance_id is not None
         self._turn_away(old.member_id, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
         del self.members[old.member_id]
@@ -215,7 +215,7 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and not self._common.isdisjoint(names)
 
     def favourite_protocol(self) -> str:
-        """Return what most members like best of what all of them know."""
+        """Return the protocol that most members prefer among those that all members know."""
         common = self._common
         votes = Counter(member.vote(common) for member in self.members.values())
         return max(votes, key=votes.__getitem__)
@@ -236,10 +236,10 @@ class ClassicGroup:
     def wait_to_join(self, member_id: str) -> Pending[JoinGroupResponse]:
         """Return the answer that a member gets once the next generation begins.
 
-        Kafka forgets requests that wait for the same member; here they are told to try again,
-        for their connection cannot answer anything else until then.
+        Kafka never answers an earlier request of the same member that still waits. Here it gets an
+        error and the client tries again, since its connection cannot answer later requests before.
         """
-        again = answers.join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member_id)
+        again = classic_answers.join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member_id)
         answer(self.joining, member_id, again)
         waiting: Pending[JoinGroupResponse] = Pending()
         self.joining[member_id] = waiting
@@ -247,7 +247,9 @@ class ClassicGroup:
 
     def wait_to_sync(self, member_id: str) -> Pending[SyncGroupResponse]:
         """Return the answer that a member gets once there are assignments."""
-        answer(self.syncing, member_id, answers.sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+        answer(
+            self.syncing, member_id, classic_answers.sync_refused(ErrorCode.REBALANCE_IN_PROGRESS)
+        )
         waiting: Pending[SyncGroupResponse] = Pending()
         self.syncing[member_id] = waiting
         return waiting
@@ -260,16 +262,16 @@ class ClassicGroup:
         return waiting
 
     def no_news(self, member_id: str) -> None:
-        """Tell a member that listens that nothing has changed."""
+        """Answer a member's waiting heartbeat: nothing has changed."""
         answer(self.listening, member_id, HeartbeatResponse())
 
     def call_to_rejoin(self) -> None:
-        """Tell members that listen to join again."""
+        """Answer waiting heartbeats: their members must join again."""
         for member_id in list(self.listening):
             self._tell(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
 
     def joined(self, member_id: str) -> JoinGroupResponse:
-        """Return what a member learns of this generation: the leader learns who else is in it."""
+        """Return a member's JoinGroup response; the leader's response lists all members."""
         return JoinGroupResponse(
             generation_id=self.generation,
             protocol_type=self.protocol_type,
@@ -280,7 +282,7 @@ class ClassicGroup:
         )
 
     def synced(self, member_id: str) -> SyncGroupResponse:
-        """Return a member's assignment, which it is handed with this."""
+        """Return a member's assignment, and record that the member has it."""
         member = self.members[member_id]
         member.assigned_in = self.generation
         return SyncGroupResponse(
@@ -300,8 +302,8 @@ class ClassicGroup:
         ]
 
     def _turn_away(self, member_id: str, code: ErrorCode, told_id: str) -> None:
-        answer(self.joining, member_id, answers.join_refused(code, told_id))
-        answer(self.syncing, member_id, answers.sync_refused(code))
+        answer(self.joining, member_id, classic_answers.join_refused(code, told_id))
+        answer(self.syncing, member_id, classic_answers.sync_refused(code))
         self._tell(member_id, code)
 
     def _tell(self, member_id: str, code: ErrorCode) -> None:
@@ -321,7 +323,7 @@ class ClassicGroup:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_generation(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Raise the `ApiError` that a member of another generation gets, or no member at all."""
+        """Raise the `ApiError` for a client that is not a member of this generation."""
         self.check_member(member_id, instance_id)
         if generation != self.generation:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
@@ -331,8 +333,9 @@ class ClassicGroup:
     ) -> None:
         """Raise the `ApiError` with which a commit is refused.
 
-        Without a generation it comes from a tool, or from a consumer that needs no group: fine as
-        while the group is empty. Old transactional producers never said whose offsets they commit.
+        A commit without a generation comes from a tool, or from a consumer that needs no group. It
+        is allowed while the group is empty. Old transactional producers never name the member whose
+        offsets they commit.
         """
         if epoch < 0 and self.is_empty:
             return
@@ -348,13 +351,13 @@ class ClassicGroup:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def _keeps_assignment(self, member_id: str, generation: int) -> bool:
-        """Tell whether a member may still hold what the last handed-out generation gave it.
+        """Tell whether a member may still have the partitions of the last assigned generation.
 
-        Between two handed-out generations no partition has a new owner. So a member that was
-        handed its assignment may commit until the next ones are handed out, also once it has
-        joined again: a cooperative member keeps its partitions meanwhile (KIP-429), and one that
-        closes commits in its revoke callback. Kafka refuses such a commit, but its members hear
-        of the rebalance seconds later, and have mostly committed by then.
+        No partition has a new owner until the next assignments are sent. So a member that got its
+        assignment may commit until then, even after it has joined again: a cooperative member keeps
+        its partitions meanwhile (KIP-429), and one that closes commits in its revoke callback.
+        Kafka refuses such a commit, but its members learn of the rebalance seconds later, and have
+        usually committed by then.
         """
         is_between = self.state in (State.PREPARING, State.COMPLETING)
         last = self.assigned_generation
@@ -364,20 +367,20 @@ class ClassicGroup:
     def may_commit_late(
         self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
     ) -> bool:
-        """Never: a generation that is over is over."""
+        """Return False: an earlier generation may never commit."""
         return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Allow every client to read the offsets of a classic group."""
 
     def touch(self, member_id: str) -> None:
-        """Hear from a member in passing; see `sessions` for why this is all there is to do."""
+        """Extend the session of a member that sent another request; see `classic_sessions`."""
         member = self.members.get(member_id)
         if member is not None:
             member.deadline_ms = self._clock.now_ms + member.session_timeout_ms
 
     def subscribes_to(self, topic: str) -> bool:
-        """Tell whether members read a topic; where their metadata does not say, they may."""
+        """Tell whether members read a topic; True if their metadata does not say."""
         if self._topics_of != self.generation:
             self._topics_of, self._topics = self.generation, self._subscribed()
         if self._topics is None:
@@ -397,7 +400,7 @@ class ClassicGroup:
             return None
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the record that ends the group."""
+        """Return the record that deletes the group."""
         return [coordinator_codec.encode(GroupMetadataKey(group=self.group_id), None)]
 
 
@@ -410,7 +413,7 @@ def answer(waiting: dict[str, Pending[T]], member_id: str, response: T) -> bool:
 
 
 def subscription(metadata: bytes) -> list[str]:
-    """Return the topics that a consumer names; raise `WireError` where it cannot be read.
+    """Return the topics that a consumer names; raise `WireError` if they cannot be read.
 
     Every version begins as version 0 does, after two bytes for its number.
     """

@@ -4,13 +4,13 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""The ways to share out work that a member knows, best first, each with what the leader needs
-to know of the member for it."""
+"""The protocols (assignors) that a member knows, best first, each with the metadata for the
+leader."""
 
 
 @dataclass(slots=True)
 class Member:
-    """One member; who it is, what it can do, and how long it may be silent."""
+    """One member: its identity, its protocols and its timeouts."""
 
     member_id: str
     instance_id: str | None
@@ -23,16 +23,16 @@ class Member:
     assignment: bytes = b""
 
     assigned_in: int = -1
-    """The last generation of which it was handed its assignment."""
+    """The last generation of which it got its assignment."""
 
     is_new: bool = False
     """Whether it waits for its first generation: it cannot send heartbeats yet."""
 
     deadline_ms: int = 0
-    """When it is taken for dead unless it is heard of."""
+    """When its session expires unless it sends a request."""
 
     alarm_ms: int | None = None
-    """When the timer of its session rings, if one is set; see `sessions`."""
+    """When the timer of its session fires, if one is set; see `classic_sessions`."""
 
     @property
     def protocol_names(self) -> set[str]:
@@ -40,9 +40,9 @@ class Member:
         return {name for name, _ in self.protocols}
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return what it says of itself for a protocol; nothing for one that it does not know."""
+        """Return its metadata for a protocol; empty for one that it does not know."""
         return next((content for name, content in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Container[str]) -> str:
-        """Return the protocol that it likes best of some, one of which it must know."""
+        """Return the protocol that it prefers among some, one of which it must know."""
         return next(name for name, _ in self.protocols if name in candidates)

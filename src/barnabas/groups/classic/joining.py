@@ -1,15 +1,15 @@
 """JoinGroup: checks whether a client may join, gives it a member id, and starts a rebalance.
 
-A newcomer has no member id. A dynamic one is given an id first and joins with it (KIP-394), lest
-clients that give up waiting leave unknown members behind; before version 4 it joins at
-once, as static members do (KIP-345): they are known by their instance id, and take the place of
-their former selves.
+A new member has no member id. A dynamic one first gets an id and then joins with it (KIP-394), so
+that clients that stop waiting leave no unknown members behind. Before version 4 it joins at once,
+as static members do (KIP-345): they are known by their instance id, and replace their earlier
+instance.
 """
 
 from dataclasses import replace
 from random import Random
 
-from barnabas.groups.classic import answers
+from barnabas.groups.classic import classic_answers
 from barnabas.groups.classic.classic_group import ClassicGroup, State
 from barnabas.groups.classic.classic_member import Member, Protocols
 from barnabas.groups.classic.rebalances import Rebalances
@@ -22,13 +22,13 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRes
 MEMBER_ID_REQUIRED_FROM = 4
 SKIP_ASSIGNMENT_FROM = 9
 NEWCOMER_TIMEOUT_MS = 5 * MINUTE_MS
-"""How long a newcomer's JoinGroup may wait: it has no session before its first generation."""
+"""How long a new member's JoinGroup may wait: it has no session before its first generation."""
 
 Answer = Outcome[JoinGroupResponse]
 
 
 class Joining:
-    """The rules of JoinGroup, for groups that are there."""
+    """The rules of JoinGroup, for existing groups."""
 
     def __init__(self, settings: GroupSettings, rebalances: Rebalances, rng: Random) -> None:
         self._settings = settings
@@ -36,7 +36,7 @@ class Joining:
         self._rng = rng
 
     def join(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller) -> Answer:
-        """Let a client join; raise the `ApiError` with which it is refused."""
+        """Handle a JoinGroup; raise the `ApiError` with which it is refused."""
         if not self._has_room(group, request.member_id):
             return self._no_room(group, request.member_id)
         names = {protocol.name for protocol in request.protocols}
@@ -51,8 +51,8 @@ class Joining:
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         """Tell whether the group has room for one more member.
 
-        While a rebalance is prepared, those count who have joined: the last to come are left out
-        of a group that became too large because the limit was lowered.
+        While a rebalance is prepared, only members that have joined count: if the group is too
+        large because the limit was lowered, the last to join are refused.
         """
         if group.state is State.EMPTY:
             return True
@@ -60,7 +60,7 @@ class Joining:
         return member_id in inside or len(inside) < self._settings.max_size
 
     def _no_room(self, group: ClassicGroup, member_id: str) -> Answer:
-        full = answers.join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        full = classic_answers.join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         if member_id not in group.members and member_id not in group.invited:
             return Outcome(full)
         self._rebalances.remove(group, member_id)
@@ -74,7 +74,7 @@ class Joining:
             return self._add(group, member_id, request, caller)
         group.invited[member_id] = None
         self._rebalances.sessions.invite(group, member_id, request.session_timeout_ms)
-        return Outcome(answers.join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        return Outcome(classic_answers.join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 
     def _join_static(
         self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller
@@ -88,7 +88,7 @@ class Joining:
         return self._replace(group, group.members[known_as], member_id, request, caller)
 
     def _join_again(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller) -> Answer:
-        """Let a client join that has a member id already."""
+        """Handle the JoinGroup of a client that has a member id."""
         member_id = request.member_id
         if member_id in group.invited and request.group_instance_id is None:
             return self._add(group, member_id, request, caller)
@@ -101,8 +101,8 @@ class Joining:
     def _has_news(self, group: ClassicGroup, member: Member, request: JoinGroupRequest) -> bool:
         """Tell whether a member's JoinGroup asks for a rebalance, or is part of one.
 
-        Otherwise it has missed the last answer. A leader who joins a stable group wants to share
-        out anew: it knows of changes that members need not know of, such as new partitions.
+        Otherwise it has missed the last answer. A leader that joins a stable group wants to assign
+        again: it knows of changes that members need not know of, such as new partitions.
         """
         if group.state is State.PREPARING or member.protocols != _protocols(request):
             return True
@@ -139,7 +139,7 @@ class Joining:
         request: JoinGroupRequest,
         caller: Caller,
     ) -> Answer:
-        """Let a static member take over from its former self, without a rebalance if it can be."""
+        """Replace a static member's earlier instance, without a rebalance if possible."""
         led = group.leader
         new = replace(_member(member_id, request, caller), assignment=old.assignment, is_new=False)
         self._swap(group, old, new)
@@ -161,10 +161,10 @@ class Joining:
     def _back_again(
         self, group: ClassicGroup, member: Member, led: str | None, caller: Caller
     ) -> JoinGroupResponse:
-        """Tell a static member of the generation that it is still in.
+        """Answer a static member with the present generation, of which it is still a member.
 
-        A leader is to skip the assignment, which is there (KIP-814). Clients that do not know of
-        this are not told that they lead.
+        A leader must skip the assignment, which exists (KIP-814). The response to clients that do
+        not know this does not name them as the leader.
         """
         answer = group.joined(member.member_id)
         if caller.version >= SKIP_ASSIGNMENT_FROM:
@@ -192,7 +192,7 @@ def _protocols(request: JoinGroupRequest) -> Protocols:
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest, caller: Caller) -> int:
-    """Return how long a member may take to join; version 0 has no field of its own for it."""
+    """Return how long a member may take to join; version 0 has no separate field for it."""
     return request.rebalance_timeout_ms if caller.version else request.session_timeout_ms
 
 

@@ -1,33 +1,35 @@
-"""How a group gets from one generation to the next, and what the passing of time does to it.
+"""Moves a group from one generation to the next, and applies its timeouts.
 
-Members must join within the largest rebalance timeout among them. The group removes others, unless
-it is static: then its session decides. A group that was empty waits for company first
-(`initial_rebalance_delay_ms`, again for as long as new members join, but no longer than the
-rebalance timeout). The same timeout bounds how long members take to ask for their assignments.
+Members must join within the largest rebalance timeout among them. Members that do not are removed,
+except static ones, whose session decides. A group that was empty first waits for more members
+(`initial_rebalance_delay_ms`, again while new members join, but no longer than the rebalance
+timeout). The same timeout limits how long members may take to ask for their assignments.
 """
 
-from barnabas.groups.classic import answers
+from barnabas.groups.classic import classic_answers
 from barnabas.groups.classic.classic_group import ClassicGroup, State, answer
-from barnabas.groups.classic.sessions import Sessions
+from barnabas.groups.classic.classic_sessions import Sessions
 from barnabas.groups.classic.stored import group_record
+from barnabas.groups.group_counts import GroupCounts
 from barnabas.model.coordination import CoordinatorRecord, Outcome, Scheduler
 from barnabas.model.errors import ErrorCode
 from barnabas.model.settings import GroupSettings
 
 Records = list[CoordinatorRecord]
-"""What must be stored; only a group that ends up empty has something."""
+"""The records to store; only a group that becomes empty has any."""
 
 
 class Rebalances:
     """The rules of rebalances, for all groups."""
 
-    def __init__(self, settings: GroupSettings, scheduler: Scheduler) -> None:
+    def __init__(self, settings: GroupSettings, scheduler: Scheduler, counts: GroupCounts) -> None:
+        self._counts = counts
         self._settings = settings
         self._scheduler = scheduler
         self.sessions = Sessions(scheduler, self._expired)
 
     def go_on(self, group: ClassicGroup) -> Records:
-        """Begin a rebalance because a member came, changed or left; or continue it."""
+        """Begin a rebalance because a member joined, changed or left; or continue it."""
         if group.state is State.PREPARING:
             return self._complete_if_joined(group)
         return self.prepare(group)
@@ -56,7 +58,7 @@ class Rebalances:
         self.sessions.end(group, member_id)
 
     def synced(self, group: ClassicGroup, member_id: str) -> None:
-        """Note that a member asked for its assignment."""
+        """Record that a member asked for its assignment."""
         group.unsynced.pop(member_id, None)
         if not group.unsynced:
             self._stop_waiting_for_syncs(group)
@@ -74,11 +76,11 @@ class Rebalances:
         """Drop this generation's assignments, and fail the requests that wait for them."""
         for member_id, member in group.members.items():
             member.assignment = b""
-            if answer(group.syncing, member_id, answers.sync_refused(code)):
+            if answer(group.syncing, member_id, classic_answers.sync_refused(code)):
                 self.sessions.renew(group, member)
 
     def bury(self, group: ClassicGroup) -> None:
-        """Let go of a group that is over."""
+        """Forget a group that was deleted."""
         group.enter(State.DEAD)
         self._scheduler.cancel(_join_phase(group))
         self._scheduler.cancel(_sync_phase(group))
@@ -98,10 +100,11 @@ class Rebalances:
             if member.instance_id is None:
                 self.remove(group, member.member_id)
         if group.members and not group.elect_leader():
-            # Only static members are left, all of them away: wait until one is back or expires.
+            # Only static members are left, and none has joined: wait until one joins or expires.
             self._wait_for_joins(group)
             return []
         group.begin_generation()
+        self._counts.rebalances += 1
         if not group.members:
             return [group_record(group)]
         self._announce(group)
@@ -156,8 +159,8 @@ class Rebalances:
     def _expired(self, group: ClassicGroup, member_id: str) -> Records:
         """Remove a member whose session expired; one that waits for our answer has not expired.
 
-        Newcomers are the exception: a client that gave up waiting comes back under another
-        member id, and the first would stay for good.
+        New members are the exception: a client that stopped waiting joins again under another
+        member id, and the first one would stay forever.
         """
         member = group.members.get(member_id)
         if member is not None:

@@ -1,4 +1,4 @@
-"""Classic groups as records of `__consumer_offsets`: one a group, the last one counts.
+"""Classic groups as records of `__consumer_offsets`: the last record of a group counts.
 
 The version is the one that Kafka 4 writes, so that its brokers and tools can read them.
 """
@@ -22,7 +22,7 @@ UNKNOWN_TIME = -1
 def group_record(
     group: ClassicGroup, assignments: Mapping[str, bytes] | None = None
 ) -> CoordinatorRecord:
-    """Return a group as it is, with the assignments that its members have or are to have."""
+    """Return the record of a group, with the present or the next assignments of its members."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type,
         generation=group.generation,
@@ -39,7 +39,7 @@ def group_record(
 
 
 def restored(group_id: str, value: GroupMetadataValue, clock: Scheduler) -> ClassicGroup:
-    """Return a group as it was stored: Stable where it has members."""
+    """Return a group as it was stored: Stable if it has members."""
     since_ms = value.current_state_timestamp
     group = ClassicGroup(group_id, clock)
     group.state_since_ms = None if since_ms == UNKNOWN_TIME else since_ms
@@ -48,7 +48,7 @@ def restored(group_id: str, value: GroupMetadataValue, clock: Scheduler) -> Clas
     group.state = State.STABLE if group.members else State.EMPTY
     group.generation = group.assigned_generation = value.generation
     for member in group.members.values():
-        member.assigned_in = value.generation  # it may have been handed out before the restart
+        member.assigned_in = value.generation  # it may have been sent before the restart
     group.protocol_type = value.protocol_type
     group.protocol = value.protocol
     group.leader = value.leader
@@ -56,7 +56,7 @@ def restored(group_id: str, value: GroupMetadataValue, clock: Scheduler) -> Clas
 
 
 def take_assignments(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """Give the members of a group that is running what was stored for them just now."""
+    """Set the assignments of a running group's members to the ones that were just stored."""
     for stored in value.members:
         group.members[stored.member_id].assignment = stored.assignment
 
@@ -80,7 +80,7 @@ def _member_record(
 
 
 def _member(stored: MemberMetadata, protocol: str) -> Member:
-    """Return a member of whom only the protocol of its generation is known any more."""
+    """Return a member of which only the protocol of its generation was stored."""
     rebalance_ms = stored.rebalance_timeout
     return Member(
         member_id=stored.member_id,

@@ -1,4 +1,4 @@
-"""SyncGroup: members come for their assignments, and the leader brings them.
+"""SyncGroup: the leader sends the assignments, and members fetch theirs.
 
 The assignments are stored as one record of the whole group. Once it is committed, each member gets
 its assignment and the group is stable. If it cannot be written, no member gets one, and all rejoin.
@@ -21,7 +21,7 @@ class Syncing:
         self._rebalances = rebalances
 
     def sync(self, group: ClassicGroup, request: SyncGroupRequest) -> Answer:
-        """Give a member its assignment, now or when it is there."""
+        """Answer a member with its assignment, now or when there is one."""
         member_id = request.member_id
         group.check_generation(member_id, request.group_instance_id, request.generation_id)
         _check_protocol(group, request)
@@ -36,7 +36,7 @@ class Syncing:
         return self._store(group, request, Outcome(answer))
 
     def _store(self, group: ClassicGroup, request: SyncGroupRequest, answer: Answer) -> Answer:
-        """Store the leader's assignments; a member that it left out gets an empty one."""
+        """Store the leader's assignments; a member that it omitted gets an empty one."""
         generation = group.generation
         group.is_storing = True
         answer.records = [
@@ -47,7 +47,7 @@ class Syncing:
         return answer
 
     def _committed(self, group: ClassicGroup, generation: int) -> None:
-        """Hand the assignments out, unless another rebalance began meanwhile."""
+        """Send the assignments, unless another rebalance began meanwhile."""
         if group.state is State.COMPLETING and group.generation == generation:
             self._rebalances.hand_out(group)
 
@@ -57,7 +57,7 @@ class Syncing:
 
 
 def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:
-    """Raise where a member believes in another protocol (from version 5 on, KIP-559)."""
+    """Raise if a member names another protocol (from version 5 on, KIP-559)."""
     if request.protocol_type not in {None, group.protocol_type}:
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if request.protocol_name not in {None, group.protocol}:
@@ -65,7 +65,7 @@ def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def _told(code: ErrorCode) -> ErrorCode:
-    """Return what members are told of a write that failed: to come back, mostly."""
+    """Return the error for members after a write that failed; most errors mean: join again."""
     if code is ErrorCode.KAFKA_STORAGE_ERROR:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return code

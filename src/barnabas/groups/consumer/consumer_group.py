@@ -1,4 +1,4 @@
-"""A consumer group: what was replayed, and what follows from it.
+"""A consumer group of KIP-848: its replayed state, and the state that follows from it.
 
     state        when
     -----------  -----------------------------------------------------------
@@ -6,10 +6,10 @@
     Assigning    the target is of an earlier epoch than the group
     Reconciling  some member has not reached the target
     Stable       every member has
-    Dead         the group was ended
+    Dead         the group was deleted
 
-A group without members keeps its epochs until it is ended, lest a late heartbeat of an earlier
-time fits a later one.
+A group without members keeps its epochs until it is deleted, so that a late heartbeat with an old
+epoch does not match a new one.
 """
 
 from collections import Counter
@@ -44,11 +44,11 @@ class ConsumerGroup:
         self.has_partition_metadata = False
         self.is_dead = False
         self.empty_since_ms: int | None = None
-        """When the last member left; not stored, and so not known after a restart."""
+        """When the last member left. It is not stored, and so is unknown after a restart."""
         self.topics_seen: int | None = None
-        """How often topics had changed when they were last looked at; None is to look again."""
+        """The count of topic changes when the topics were last checked; None: check again."""
         self.looked_ms = 0
-        """When they were last looked at, by the clock that never jumps."""
+        """When the topics were last checked, by the monotonic clock."""
         self._owners: dict[Slot, str] = {}
         self._topics: frozenset[str] | None = None
 
@@ -59,7 +59,7 @@ class ConsumerGroup:
 
     @property
     def protocol_type(self) -> str:
-        """What the members are."""
+        """The protocol type of the members."""
         return "consumer"
 
     @property
@@ -69,7 +69,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> str:
-        """The state as clients read it."""
+        """The state, by the name that clients get."""
         if self.is_dead:
             return "Dead"
         if not self.members:
@@ -90,15 +90,15 @@ class ConsumerGroup:
         return found
 
     def static_member(self, instance_id: str) -> Member | None:
-        """Return the member that goes by an instance id."""
+        """Return the member with an instance id."""
         return self.members.get(self.static_members.get(instance_id, ""))
 
     def target_of(self, member_id: str) -> Slots:
-        """Return what a member is to have."""
+        """Return the target assignment of a member."""
         return self.targets.get(member_id, NO_SLOTS)
 
     def owner(self, slot: Slot) -> str | None:
-        """Return who holds a partition, or still has to give it up."""
+        """Return the member that has a partition, or has not revoked it yet."""
         return self._owners.get(slot)
 
     def preferred_assignor(self, members: Mapping[str, Member]) -> str | None:
@@ -127,10 +127,10 @@ class ConsumerGroup:
     def may_commit_late(
         self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
     ) -> bool:
-        """Tell whether a member may commit under an epoch that is over (KIP-1251).
+        """Tell whether a member may commit with an earlier epoch (KIP-1251).
 
-        It may where its epoch moved on without its knowing, and all that it commits was its own
-        in the epoch it names and still is.
+        It may if it does not know its new epoch yet, and all partitions in the commit have been
+        its own since the epoch that it names.
         """
         member = self.members.get(member_id)
         if member is None or not partitions or epoch >= member.standing.epoch:
@@ -138,7 +138,7 @@ class ConsumerGroup:
         return all(self._had(member.standing, epoch, partition) for partition in partitions)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Raise the `ApiError` with which a look at the offsets is refused."""
+        """Raise the `ApiError` with which a fetch of offsets is refused."""
         if member_id is None and epoch < 0:
             return
         standing = self.member(member_id or "").standing
@@ -152,10 +152,10 @@ class ConsumerGroup:
         return topic in self._topics
 
     def touch(self, member_id: str) -> None:
-        """Do nothing: a commit is no heartbeat here."""
+        """Do nothing: a commit does not count as a heartbeat here."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """Return the records that end the group."""
+        """Return the records that delete the group."""
         return [
             *records.end_of_members(self.group_id, list(self.members)),
             *(records.end_of_regex(self.group_id, pattern) for pattern in self.regexes),
@@ -163,22 +163,22 @@ class ConsumerGroup:
         ]
 
     def looked(self, topic_changes: int, now_ms: int) -> None:
-        """Remember that the topics were looked at, so that it need not be done again."""
+        """Remember that the topics were checked, so that the next heartbeat need not do it."""
         self.topics_seen, self.looked_ms = topic_changes, now_ms
 
     def look_again(self) -> None:
-        """Forget it: what was seen could not be stored."""
+        """Forget that the topics were checked: the result could not be stored."""
         self.topics_seen = None
 
     def note_emptiness(self, wall_ms: int) -> None:
-        """Remember since when there are no members."""
+        """Remember when the last member left."""
         if self.members:
             self.empty_since_ms = None
         elif self.empty_since_ms is None:
             self.empty_since_ms = wall_ms
 
     def put_profile(self, member_id: str, profile: Profile | None) -> None:
-        """Take in what a member said of itself, or that it is gone."""
+        """Replay a member's subscription, or its removal."""
         self._topics = None
         member = self.members.get(member_id)
         if profile is None:
@@ -189,7 +189,7 @@ class ConsumerGroup:
             self.static_members[profile.instance_id] = member_id
 
     def put_standing(self, member_id: str, standing: Standing | None) -> None:
-        """Take in where a member stands; None is nowhere, with nothing."""
+        """Replay a member's current assignment; None removes it."""
         member = self.members.get(member_id)
         if member is None and standing is None:
             return
@@ -200,14 +200,14 @@ class ConsumerGroup:
         self._owners.update(dict.fromkeys(standing.held(), member_id))
 
     def put_target(self, member_id: str, slots: Slots | None) -> None:
-        """Take in what a member is to have."""
+        """Replay a member's target assignment."""
         if slots is None:
             self.targets.pop(member_id, None)
         else:
             self.targets[member_id] = slots
 
     def put_regex(self, pattern: str, resolved: ResolvedRegex | None) -> None:
-        """Take in what a regular expression matched."""
+        """Replay the topics that a regular expression matched."""
         self._topics = None
         if resolved is None:
             self.regexes.pop(pattern, None)
@@ -224,7 +224,7 @@ class ConsumerGroup:
             del self.static_members[instance_id]
 
     def _release(self, member: Member) -> None:
-        """Free what a member held, unless it is another's by now."""
+        """Release a member's partitions, except those that another member has by now."""
         for slot in member.standing.held():
             if self._owners.get(slot) == member.member_id:
                 del self._owners[slot]

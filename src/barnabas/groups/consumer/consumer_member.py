@@ -1,4 +1,4 @@
-"""A member, in the two parts that are stored: what it said of itself, and where it stands."""
+"""A member, in the two parts that are stored: its subscription, and its current assignment."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,28 +8,28 @@ from barnabas.groups.consumer.assignors.spec import Slot
 from barnabas.model.ids import TopicId
 
 JOINING = 0
-"""The epoch with which members come; also that of a static one that has come back."""
+"""The epoch with which members join; also that of a static member that has returned."""
 
 LEFT = -1
-"""The epoch with which members leave for good."""
+"""The epoch with which members leave permanently."""
 
 LEFT_FOR_A_WHILE = -2
-"""The epoch of a static member that will be back; what it has is kept for its session."""
+"""The epoch of a static member that will return; it keeps its partitions for its session."""
 
 
 class MemberState(IntEnum):
-    """Where a member is on its way to the target; see `reconciliation.py`."""
+    """How far a member is with its target assignment; see `reconciliation.py`."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
     UNRELEASED_PARTITIONS = 2
     UNKNOWN = 127
-    """Written by a later version."""
+    """A state that a later release wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a member said of itself."""
+    """A member's subscription and description, from its heartbeats."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -38,33 +38,33 @@ class Profile:
     names: frozenset[str] = frozenset()
     """The topics that it subscribes to by name."""
     regex: str = ""
-    """The pattern of further topics that it subscribes to; none where it is empty."""
+    """The pattern of further topics that it subscribes to; empty for none."""
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
 
     def subscribes_as(self, other: "Profile") -> bool:
-        """Tell whether the subscriptions are the same, whatever else is not."""
+        """Tell whether the subscriptions are the same; other fields may differ."""
         return self.names == other.names and self.regex == other.regex
 
 
 Held = Mapping[Slot, int]
-"""Partitions, each with the member epoch at which it was given (KIP-1251)."""
+"""Partitions, each with the member epoch at which it was assigned (KIP-1251)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a member stands: its epoch, and what it holds."""
+    """A member's current assignment: its epoch and its partitions."""
 
     epoch: int = JOINING
     previous_epoch: int = JOINING
     state: MemberState = MemberState.STABLE
     assigned: Held = field(default_factory=dict)
-    """What it has, or is told to take with its next response."""
+    """The partitions that it has, or gets with its next response."""
     pending_revocation: Held = field(default_factory=dict)
-    """What it must revoke and has not yet: no other member gets it before."""
+    """The partitions that it must still revoke: no other member gets them before."""
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Tell whether nothing is left to be done up to an assignment epoch."""
+        """Tell whether the member has reached an assignment epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def held(self) -> Iterator[Slot]:
@@ -73,7 +73,7 @@ class Standing:
         yield from self.pending_revocation
 
     def held_since(self, slot: Slot) -> int | None:
-        """Return the epoch from which on a partition has been the member's, if it is."""
+        """Return the epoch since which the member has a partition, if it has it."""
         since = self.assigned.get(slot)
         return self.pending_revocation.get(slot) if since is None else since
 
@@ -92,7 +92,7 @@ class Member:
         return self.standing.epoch != LEFT_FOR_A_WHILE
 
     def away(self) -> "Member":
-        """Return a static member as it is kept while it is away."""
+        """Return a static member in the form in which it is kept while it is away."""
         standing = replace(
             self.standing,
             epoch=LEFT_FOR_A_WHILE,
@@ -102,14 +102,14 @@ class Member:
         return replace(self, standing=standing)
 
     def returned_as(self, member_id: str) -> "Member":
-        """Return a static member that has come back under another id, with what it had."""
+        """Return a static member that has returned under another id, with its partitions."""
         standing = replace(self.standing, epoch=JOINING, previous_epoch=JOINING)
         return Member(member_id, self.profile, standing)
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """What a regular expression matched when it was last looked at."""
+    """The topics that a regular expression matched when it was last evaluated."""
 
     topics: frozenset[str]
     resolved_ms: int

@@ -1,13 +1,13 @@
 """Finds the member that a heartbeat comes from, and fences members with a wrong epoch.
 
-A member is fenced where its epoch is not the coordinator's: it must give up all it has and join
-again. There is one way out. Where a response was lost, the member still is in the epoch before;
-if all that it owns is still its own, its heartbeat counts. A heartbeat that joins always counts,
-even that of a member: it says that it owns nothing, and continues from its state.
+A member is fenced if its epoch differs from the coordinator's: it must give up all its partitions
+and join again. There is one exception. If a response was lost, the member still has the previous
+epoch; if all partitions that it owns are still its own, its heartbeat is accepted. A heartbeat that
+joins is always accepted, even that of a member: it owns nothing, and continues from its state.
 
-A static member (one with an instance id) that leaves for a while keeps what it has. It comes back
-under a new member id, and takes the place of the one that left. While the old one has not left,
-no other member gets its instance id. Kafka then refuses even the old one itself, if it was fenced
+A static member (one with an instance id) that leaves temporarily keeps its partitions. It returns
+under a new member id, and replaces the one that left. While the old one has not left, no other
+member gets its instance id. In that case Kafka even refuses the old member itself, if it was fenced
 and joins again, until its session is over; here it joins again like any other member.
 """
 
@@ -25,22 +25,22 @@ V = TypeVar("V")
 
 
 class Seat(NamedTuple):
-    """A member's place in its group, as it was before the heartbeat."""
+    """A member and its group before the heartbeat."""
 
     member: Member
     is_new: bool = False
     replaces: Member | None = None
-    """The static member whose place it takes."""
+    """The static member that it replaces."""
 
     def moved(self, kept: Mapping[str, V]) -> Mapping[str, V]:
-        """Return what is kept by member id, with the id of a static member that came back."""
+        """Return state that is kept by member id, with the new id of a static member."""
         if self.replaces is None or self.replaces.member_id not in kept:
             return kept
         others = {name: value for name, value in kept.items() if name != self.replaces.member_id}
         return {**others, self.member.member_id: kept[self.replaces.member_id]}
 
     def taken_over(self, group: ConsumerGroup) -> list[CoordinatorRecord]:
-        """Return the records that put a static member in the place of its former self."""
+        """Return the records that replace a static member's earlier instance."""
         if self.replaces is None:
             return []
         former, group_id = self.replaces.member_id, group.group_id
@@ -55,7 +55,7 @@ class Seat(NamedTuple):
 def seat(
     group: ConsumerGroup, member_id: str, instance_id: str | None, epoch: int, owned: Owned
 ) -> Seat:
-    """Find the member that a heartbeat comes from, or make room for a new one; raise else."""
+    """Find the member that sent a heartbeat, or add a new one; raise if it is refused."""
     if epoch != JOINING:
         member = find(group, member_id, instance_id)
         _check_epoch(member, epoch, owned)
@@ -68,7 +68,7 @@ def seat(
 
 
 def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
-    """Return a member of the group, which must be who it says it is."""
+    """Return a member of the group; raise if its instance id does not match."""
     if instance_id is None:
         return group.member(member_id)
     resident = group.static_member(instance_id)
@@ -92,7 +92,7 @@ def _check_epoch(member: Member, epoch: int, owned: Owned) -> None:
     standing = member.standing
     if epoch == standing.epoch:
         return
-    # The response that told of a new epoch may have been lost.
+    # The response with the new epoch may have been lost.
     lost = epoch == standing.previous_epoch and epoch < standing.epoch
     if lost and owned is not None and all(slot in standing.assigned for slot in owned):
         return

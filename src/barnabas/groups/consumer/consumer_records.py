@@ -1,8 +1,8 @@
-"""The records of a consumer group, as Kafka stores them, from and to the nouns used here.
+"""Encodes and decodes the records of a consumer group, as Kafka stores them.
 
-What a group was computed from is kept as a hash of its topics (`ConsumerGroupMetadata`); Kafka
-before 4.1 kept the topics themselves (`ConsumerGroupPartitionMetadata`), which is read over and
-ended with the group.
+The topics that an assignment was computed from are stored as a hash (`ConsumerGroupMetadata`).
+Kafka before 4.1 stored the topics themselves (`ConsumerGroupPartitionMetadata`): such records are
+ignored, and deleted with the group.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,13 +58,13 @@ MemberKey = (
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """Store the group epoch, and what the topics looked like."""
+    """Store the group epoch, and the hash of the topics."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return encode(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def profile(group_id: str, member: Member) -> CoordinatorRecord:
-    """Store what a member said of itself."""
+    """Store a member's subscription."""
     said = member.profile
     value = ConsumerGroupMemberMetadataValue(
         instance_id=said.instance_id,
@@ -81,7 +81,7 @@ def profile(group_id: str, member: Member) -> CoordinatorRecord:
 
 
 def standing(group_id: str, member: Member) -> CoordinatorRecord:
-    """Store where a member stands."""
+    """Store a member's current assignment."""
     where = member.standing
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=where.epoch,
@@ -94,7 +94,7 @@ def standing(group_id: str, member: Member) -> CoordinatorRecord:
 
 
 def target(group_id: str, member_id: str, slots: Slots) -> CoordinatorRecord:
-    """Store what a member is to have."""
+    """Store a member's target assignment."""
     topics = [
         TopicPartition(topic_id=topic_id, partitions=numbers)
         for topic_id, numbers in by_topic(slots).items()
@@ -104,7 +104,7 @@ def target(group_id: str, member_id: str, slots: Slots) -> CoordinatorRecord:
 
 
 def target_epoch(group_id: str, epoch: int, now_ms: int) -> CoordinatorRecord:
-    """Store for which group epoch the target is, and when it was worked out."""
+    """Store the group epoch of the target assignment, and when it was computed."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=now_ms
     )
@@ -112,7 +112,7 @@ def target_epoch(group_id: str, epoch: int, now_ms: int) -> CoordinatorRecord:
 
 
 def regex(group_id: str, pattern: str, resolved: ResolvedRegex) -> CoordinatorRecord:
-    """Store what a regular expression matched."""
+    """Store the topics that a regular expression matched."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), timestamp=resolved.resolved_ms
     )
@@ -120,18 +120,18 @@ def regex(group_id: str, pattern: str, resolved: ResolvedRegex) -> CoordinatorRe
 
 
 def end_of_regex(group_id: str, pattern: str) -> CoordinatorRecord:
-    """Forget a regular expression that no member subscribes to."""
+    """Delete a regular expression that no member subscribes to."""
     return encode(_regex_key(group_id, pattern), None)
 
 
 def end_of_members(group_id: str, member_ids: Sequence[str]) -> list[CoordinatorRecord]:
-    """Forget members: where they stand first, what they said last, so that none is half there."""
+    """Delete members: their assignments first, their subscriptions last, as in Kafka."""
     keys: tuple[Callable[[str, str], MemberKey], ...] = (_standing_key, _target_key, _profile_key)
     return [encode(key(group_id, member_id), None) for key in keys for member_id in member_ids]
 
 
 def end_of_group(group_id: str, *, partition_metadata: bool) -> list[CoordinatorRecord]:
-    """Forget a group that has no members any more."""
+    """Delete a group that no longer has members."""
     ended = [encode(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)]
     if partition_metadata:
         ended.append(encode(ConsumerGroupPartitionMetadataKey(group_id=group_id), None))
@@ -139,7 +139,7 @@ def end_of_group(group_id: str, *, partition_metadata: bool) -> list[Coordinator
 
 
 def read_profile(value: ConsumerGroupMemberMetadataValue) -> Profile:
-    """Return what a member said of itself."""
+    """Return a member's subscription."""
     return Profile(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
@@ -153,7 +153,7 @@ def read_profile(value: ConsumerGroupMemberMetadataValue) -> Profile:
 
 
 def read_standing(value: ConsumerGroupCurrentMemberAssignmentValue) -> Standing:
-    """Return where a member stands."""
+    """Return a member's current assignment."""
     known = value.state in {state.value for state in MemberState}
     return Standing(
         epoch=value.member_epoch,
@@ -165,7 +165,7 @@ def read_standing(value: ConsumerGroupCurrentMemberAssignmentValue) -> Standing:
 
 
 def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Slots:
-    """Return what a member is to have."""
+    """Return a member's target assignment."""
     return frozenset(
         (TopicId(topic.topic_id), number)
         for topic in value.topic_partitions
@@ -185,7 +185,7 @@ def _held(held: Held) -> list[TopicPartitions]:
 
 
 def _read_held(topics: Sequence[TopicPartitions], epoch: int) -> Held:
-    """Return what is held; where no epochs are stored, as before Kafka 4.3, since the member's."""
+    """Return partitions with their epochs; without stored ones (before Kafka 4.3), the member's."""
     held = {}
     for topic in topics:
         since = topic.assignment_epochs or [epoch] * len(topic.partitions)

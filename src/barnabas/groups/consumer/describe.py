@@ -17,7 +17,7 @@ CONSUMER_MEMBER = 1
 
 
 def describe(group: ConsumerGroup, image: Image) -> DescribedGroup:
-    """Return everything about a group."""
+    """Return the description of a group."""
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state,
@@ -46,7 +46,7 @@ def _member(group: ConsumerGroup, member: Member, image: Image) -> DescribedMemb
 
 
 def _assignment(slots: Slots, image: Image) -> Assignment:
-    """Name partitions; those of topics that are gone have no name, and are left out."""
+    """Return partitions with topic names; those of deleted topics are omitted."""
     found = [
         TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
         for topic_id, numbers in by_topic(slots).items()

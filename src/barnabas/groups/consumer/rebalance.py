@@ -3,7 +3,7 @@
 All of it works on the members as they will be once the heartbeat's records are replayed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from barnabas.groups.consumer import consumer_records as records
@@ -21,12 +21,28 @@ Members = Mapping[str, Member]
 Regexes = Mapping[str, ResolvedRegex]
 
 
+class Matching(NamedTuple):
+    """The topics that patterns are matched with."""
+
+    image: Image
+    now_ms: int
+    """The calendar's time."""
+    describes: Callable[[str], bool] | None = None
+    """Tells whether the member whose request causes this may describe a topic; other topics are
+    omitted. None if it may describe all."""
+
+    def resolve(self, pattern: str) -> frozenset[str]:
+        """Return the topics that a pattern matches."""
+        found = subscriptions.resolve(pattern, self.image)
+        return found if self.describes is None else frozenset(filter(self.describes, found))
+
+
 class Occasion(NamedTuple):
-    """What a rebalance is worked out from."""
+    """The input of a rebalance."""
 
     members: Members
     targets: Mapping[str, Slots]
-    """What each was to have so far; a static member that came back has what it had."""
+    """The target assignments so far; a static member that returned has its previous one."""
     regexes: Regexes
     image: Image
     now_ms: int
@@ -34,7 +50,7 @@ class Occasion(NamedTuple):
 
 
 class Epochs(NamedTuple):
-    """Where a group is after a heartbeat, and the records that lead there."""
+    """The epochs and the target of a group after a heartbeat, and the records for them."""
 
     assignment_epoch: int
     targets: Mapping[str, Slots]
@@ -42,21 +58,21 @@ class Epochs(NamedTuple):
 
 
 def refresh_regexes(
-    group: ConsumerGroup, members: Members, image: Image, now_ms: int, *, again: bool
+    group: ConsumerGroup, members: Members, matching: Matching, *, again: bool
 ) -> tuple[Regexes, list[CoordinatorRecord]]:
-    """Match the patterns that are new, or all of them again; forget those that no member has.
+    """Match new patterns, or all of them again; delete those that no member has.
 
-    Raises INVALID_REGULAR_EXPRESSION where a new one is none.
+    Raises INVALID_REGULAR_EXPRESSION if a new one is invalid.
     """
     wanted = {member.profile.regex for member in members.values()} - {""}
     known = {pattern: group.regexes[pattern] for pattern in wanted & group.regexes.keys()}
     found: dict[str, ResolvedRegex] = {}
     for pattern in sorted(wanted - known.keys()):
-        found[pattern] = ResolvedRegex(_match(pattern, image), now_ms)
+        found[pattern] = ResolvedRegex(_match(pattern, matching), matching.now_ms)
     for pattern in sorted(known) if again else ():
-        topics = _match_again(pattern, known[pattern], image)
+        topics = _match_again(pattern, known[pattern], matching)
         if topics != known[pattern].topics:
-            found[pattern] = ResolvedRegex(topics, now_ms)
+            found[pattern] = ResolvedRegex(topics, matching.now_ms)
     ended = sorted(group.regexes.keys() - wanted)
     return {**known, **found}, [
         *(records.end_of_regex(group.group_id, pattern) for pattern in ended),
@@ -64,18 +80,18 @@ def refresh_regexes(
     ]
 
 
-def _match(pattern: str, image: Image) -> frozenset[str]:
+def _match(pattern: str, matching: Matching) -> frozenset[str]:
     try:
-        return subscriptions.resolve(pattern, image)
+        return matching.resolve(pattern)
     except PatternError as error:
         message = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}."
         raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error
 
 
-def _match_again(pattern: str, known: ResolvedRegex, image: Image) -> frozenset[str]:
-    """Match a pattern that was fine once; among more topics it may have become too much work."""
+def _match_again(pattern: str, known: ResolvedRegex, matching: Matching) -> frozenset[str]:
+    """Match a pattern that was valid before; with more topics it may take too much work."""
     try:
-        return subscriptions.resolve(pattern, image)
+        return matching.resolve(pattern)
     except PatternError:
         return known.topics
 
@@ -83,7 +99,7 @@ def _match_again(pattern: str, known: ResolvedRegex, image: Image) -> frozenset[
 def new_group_epoch(
     group: ConsumerGroup, members: Members, regexes: Regexes, image: Image, *, bump: bool
 ) -> CoordinatorRecord | None:
-    """Return the record of the next epoch, if members (`bump`) or topics give occasion for it."""
+    """Return the record of the next epoch, if members (`bump`) or topics have changed."""
     names = subscriptions.subscribed_topics(members.values(), regexes)
     metadata_hash = subscriptions.metadata_hash(names, image)
     if not bump and metadata_hash == group.metadata_hash:
@@ -92,7 +108,7 @@ def new_group_epoch(
 
 
 def new_targets(group: ConsumerGroup, epoch: int, occasion: Occasion) -> Epochs:
-    """Share the partitions out anew, and tell what became different for whom."""
+    """Compute a new target assignment; return the records of the members that it changes."""
     assigned = _assign(group, occasion)
     changed = [
         records.target(group.group_id, member_id, slots)

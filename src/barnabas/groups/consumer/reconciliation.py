@@ -1,24 +1,24 @@
 """Moves a member from its current assignment to its target assignment.
 
-A member first gives up what it must. Only its own heartbeat, in which the partitions are no longer
-among those it owns, ends that: then they are free, and their next owner gets them with its next
-heartbeat. A member that neither gives up nor gets a partition does not wait.
+A member first revokes the partitions that it must. Only its own heartbeat, which no longer reports
+the partitions, completes that: then they are free, and their next owner gets them with its next
+heartbeat. A member that neither loses nor gets a partition does not wait.
 
     state                  heartbeat comes, and ...                       then
     ---------------------  ---------------------------------------------  ---------------------
     STABLE                 its epoch is that of the target                stays as it is
     UNREVOKED_PARTITIONS   it still owns (or does not say) what is        stays as it is
                            pending
-    any other case: hold what the target and it have in common, and ...
-                           it still owns something else                   UNREVOKED_PARTITIONS
-                           nothing to give up, all that is to come is     STABLE, epoch of the
-                           free, and its own now                          target
-                           something that is to come is another's still   UNRELEASED_PARTITIONS,
+    any other case: keep the partitions that are also in the target, and ...
+                           it still owns other partitions                 UNREVOKED_PARTITIONS
+                           nothing to revoke, and all new partitions      STABLE, epoch of the
+                           are free: it gets them now                     target
+                           another member still has a new partition       UNRELEASED_PARTITIONS,
                                                                           epoch of the target
 
-A member stays in its epoch until it has given everything up, also where the target changes
-meanwhile and there is more to give up. The previous epoch is kept because the response that told of
-a new one may be lost.
+A member stays in its epoch until it has revoked everything, also if the target changes meanwhile
+and there is more to revoke. The previous epoch is kept because the response with the new one may be
+lost.
 
 A target holds only topics that its member subscribes to: subscriptions and regular expressions
 change in the same batch of records as the target that follows from them.
@@ -32,11 +32,11 @@ from barnabas.groups.consumer.consumer_member import Held, MemberState, Standing
 from barnabas.model.errors import ApiError, ErrorCode
 
 Owned = Collection[Slot] | None
-"""What a member says that it owns; None where it says nothing, because nothing has changed."""
+"""The partitions that a member reports; None if it reports none, because nothing has changed."""
 
 
 class Target(NamedTuple):
-    """What a member is to have, and the assignment epoch from which on."""
+    """A member's target assignment, and its assignment epoch."""
 
     epoch: int
     slots: Slots
@@ -45,7 +45,7 @@ class Target(NamedTuple):
 def reconcile(
     standing: Standing, target: Target, owned: Owned, is_free: Callable[[Slot], bool]
 ) -> Standing:
-    """Return where a member stands after a heartbeat."""
+    """Return a member's current assignment after a heartbeat."""
     match standing.state:
         case MemberState.STABLE:
             if standing.epoch == target.epoch:

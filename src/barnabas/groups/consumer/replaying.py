@@ -1,4 +1,4 @@
-"""Puts stored records into groups: the only way in which what must survive changes."""
+"""Replays stored records into groups: only replay changes durable state."""
 
 from collections.abc import Callable
 
@@ -51,9 +51,9 @@ GroupKey = (
 
 
 def replay(groups: Directory, stored: Stored, image: Callable[[], Image]) -> ConsumerGroup | None:
-    """Take in a record; return the group that it concerned, if it concerned one.
+    """Replay a record; return the group that it concerns, if any.
 
-    Ends of what is not there mean nothing: compaction may have taken the rest before them.
+    Tombstones of unknown items are ignored: compaction may have removed the earlier records.
     """
     key = stored.key
     if not isinstance(key, GroupKey):
@@ -113,4 +113,4 @@ def _put_member(group: ConsumerGroup, key: GroupKey, value: Message | None) -> N
         case ConsumerGroupTargetAssignmentMemberKey(), _:
             group.put_target(key.member_id, None)
         case _:
-            raise AssertionError(f"{key} is no member's")
+            raise AssertionError(f"{key} does not belong to a member")

@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must look like, and what it says."""
+"""Validates a ConsumerGroupHeartbeat, and reads its fields."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,14 +12,14 @@ from barnabas.model.ids import TopicId
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 OWN_MEMBER_ID_FROM = 1
-"""From this version on clients make up their member ids themselves (KIP-1082)."""
+"""From this version on clients generate their member ids (KIP-1082)."""
 UNSET_MS = -1
 TEXT_BYTES_MAX = 32_767
-"""What the key of a record has room for."""
+"""The limit of a string in the key of a record."""
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
-    """Raise `ApiError` where a request cannot be meant."""
+    """Raise `ApiError` for an invalid request."""
     epoch = request.member_epoch
     if version >= OWN_MEMBER_ID_FROM or epoch > JOINING or epoch == LEFT:
         _check_text(request.member_id, "MemberId")
@@ -36,7 +36,7 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
 
 
 def owned_by(request: ConsumerGroupHeartbeatRequest) -> Owned:
-    """Return what a member says that it owns."""
+    """Return the partitions that a member reports."""
     if request.topic_partitions is None:
         return None
     return {
@@ -47,7 +47,7 @@ def owned_by(request: ConsumerGroupHeartbeatRequest) -> Owned:
 
 
 def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Tell whether a member says all there is to say, and so wants to hear all as well."""
+    """Tell whether a member sends all fields, and so needs a full response."""
     subscribes = request.subscribed_topic_names is not None
     return request.member_epoch == JOINING or (
         request.rebalance_timeout_ms != UNSET_MS
@@ -57,7 +57,7 @@ def is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 
 def updated(known: Profile, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Profile:
-    """Return what is known of a member now: what it does not mention is as it was."""
+    """Return the member's updated subscription; fields that it does not send stay the same."""
     names = request.subscribed_topic_names
     timeout_ms = request.rebalance_timeout_ms
     profile = replace(

@@ -1,4 +1,4 @@
-"""What members subscribe to, by name or by pattern, and what those topics look like."""
+"""The topics that members subscribe to, by name or by pattern, and a hash of them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
@@ -12,7 +12,7 @@ from barnabas.model.name_pattern import NamePattern
 def subscribed_topics(
     members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]
 ) -> frozenset[str]:
-    """Return every topic that some member subscribes to, whether or not it is there."""
+    """Return every topic that some member subscribes to, existing or not."""
     profiles = [member.profile for member in members]
     patterns = {profile.regex for profile in profiles} & regexes.keys()
     return frozenset[str]().union(
@@ -21,16 +21,16 @@ def subscribed_topics(
 
 
 def topic_ids(member: Member, regexes: Mapping[str, ResolvedRegex], image: Image) -> set[TopicId]:
-    """Return the topics that a member subscribes to and that are there."""
+    """Return the existing topics that a member subscribes to."""
     names = subscribed_topics([member], regexes)
     return {image.topics[name].topic_id for name in names if name in image.topics}
 
 
 def metadata_hash(names: Collection[str], image: Image) -> int:
-    """Return a number that changes when these topics come, grow or go; 0 where there are none.
+    """Return a hash that changes when these topics are created, get partitions or are deleted.
 
-    Kafka's number is another one. Only the coordinator that stored it compares it, and to
-    find it changed costs no more than one rebalance.
+    It is 0 if there are none. Kafka's hash is different. If a coordinator finds another hash than
+    the stored one, it costs one rebalance.
     """
     found = [image.topics[name] for name in sorted(names) if name in image.topics]
     if not found:
@@ -42,7 +42,7 @@ def metadata_hash(names: Collection[str], image: Image) -> int:
 
 
 def resolve(pattern: str, image: Image) -> frozenset[str]:
-    """Return the topics that a pattern matches as a whole; the broker's own are left out."""
+    """Return the topics whose whole name a pattern matches, without internal topics."""
     matches = NamePattern(pattern).matches
     return frozenset(
         topic.name

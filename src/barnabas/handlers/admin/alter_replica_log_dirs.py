@@ -3,6 +3,7 @@
 As in Kafka, a move of a replica to the directory that it is in succeeds. There is no other one.
 """
 
+from barnabas.handlers.authorization import ALTER_CLUSTER, is_denied
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
@@ -18,7 +19,7 @@ def handle(
     node: Node, request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
     """Answer for each replica whether it is in the directory asked for."""
-    del context
+    denied = is_denied(node, context, ALTER_CLUSTER)
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
@@ -26,7 +27,9 @@ def handle(
                 partitions=[
                     AlterReplicaLogDirPartitionResult(
                         partition_index=number,
-                        error_code=_verdict(node, folder.path, topic.name, number),
+                        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                        if denied
+                        else _verdict(node, folder.path, topic.name, number),
                     )
                     for number in topic.partitions
                 ],

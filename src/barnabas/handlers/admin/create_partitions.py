@@ -1,9 +1,14 @@
-"""CreatePartitions (key 37), versions 0 to 3."""
+"""CreatePartitions (key 37), versions 0 to 3.
+
+A client over its `controller_mutation_rate` gets THROTTLING_QUOTA_EXCEEDED from version 3 on.
+"""
 
 from collections import Counter
 
 from barnabas.controller import topic_decisions as topics
 from barnabas.controller.placement import leave_out_inactive, racks_of
+from barnabas.handlers.admin.mutation_permits import MutationPermits
+from barnabas.handlers.authorization import ALTER_TOPIC, denied_among
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.metadata_records import MetadataRecord
 from barnabas.model.errors import ApiError, ErrorCode
@@ -16,6 +21,8 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+STRICT_FROM = 3
+
 
 def handle(
     node: Node, request: CreatePartitionsRequest, context: RequestContext
@@ -24,6 +31,10 @@ def handle(
     times = Counter(topic.name for topic in request.topics)
     results, records = [], list[MetadataRecord]()
     partitions = 0
+    denied = denied_among(node, context, ALTER_TOPIC, times)
+    permits = MutationPermits(
+        node, context, strict_from=STRICT_FROM, is_dry_run=request.validate_only
+    )
     for topic in request.topics:
         placement = None
         if topic.assignments is not None:
@@ -33,6 +44,8 @@ def handle(
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
                 )
+            if topic.name in denied:
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301
             record = topics.add_partitions(
                 node.draft,
                 topic.name,
@@ -42,6 +55,7 @@ def handle(
                 racks_of(node.draft),
             )
             node.check_room(partitions + len(record.replicas))
+            permits.take(len(record.replicas))
         except ApiError as error:
             results.append(_refused(topic.name, error))
             continue

@@ -1,6 +1,7 @@
 """CreateTopics (key 19), versions 2 to 7.
 
-The request or the controller places the replicas; -1 stands for the default.
+The request or the controller places the replicas; -1 stands for the default. A client over its
+`controller_mutation_rate` gets THROTTLING_QUOTA_EXCEEDED from version 6 on (`mutation_permits.py`).
 
 A broker that creates a topic automatically adds the config `barnabas.replication.factor` (from
 feature level 2 on): the topic gets as many replicas as brokers are up, and grows to that factor
@@ -14,7 +15,16 @@ from typing import Any
 from barnabas.controller import topic_decisions as topics
 from barnabas.controller.growth import Factor
 from barnabas.controller.placement import leave_out_inactive
+from barnabas.handlers.admin.mutation_permits import MutationPermits
 from barnabas.handlers.answers import in_parts, once
+from barnabas.handlers.authorization import (
+    CREATE_CLUSTER,
+    CREATE_TOPIC,
+    DESCRIBE_CONFIGS_TOPIC,
+    NO_NAMES,
+    denied_among,
+    is_hidden,
+)
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
 from barnabas.metadata.metadata_records import MetadataRecord, TopicCreated
@@ -37,11 +47,12 @@ from barnabas.protocol.messages.create_topics import (
 DYNAMIC_TOPIC_CONFIG = 1
 DEFAULT_CONFIG = 5
 DECIDED_AN_EVENT = 10
-"""So many topics are decided on within one event, and committed together."""
+STRICT_FROM = 6
+"""How many topics are decided on within one event, and committed together."""
 
 Results = list[Any]
-"""Results, each encoded where the request names more topics than that: so many take long to encode.
-What this broker asks of itself names one, and is never encoded."""
+"""Results. They are encoded one by one if the request names more topics than that, since encoding
+them together would take long. A request of this broker to itself names one topic."""
 
 
 def handle(
@@ -59,17 +70,26 @@ def _parts(
 ) -> Steps[list[Results | Pending[Results]]]:
     """Decide on some topics within one event; each part is committed on its own."""
     times = Counter(topic.name for topic in request.topics)
+    denied = NO_NAMES
+    if is_hidden(node, context, CREATE_CLUSTER):
+        denied = denied_among(node, context, CREATE_TOPIC, times)
     encode = encoder(CreatableTopicResult, context.version)
     is_large = len(request.topics) > DECIDED_AN_EVENT
-    room = _Room(node)
+    permits = MutationPermits(
+        node, context, strict_from=STRICT_FROM, is_dry_run=request.validate_only
+    )
+    room = _Room(node, permits)
     parts: list[Results | Pending[Results]] = []
     for start in range(0, len(request.topics), DECIDED_AN_EVENT):
         if start:
             yield None
         wanted = request.topics[start : start + DECIDED_AN_EVENT]
-        results, records = _decide_on(node, wanted, times, room)
+        results, records = _decide_on(node, wanted, times, denied, room)
+        for result in results:
+            if is_hidden(node, context, DESCRIBE_CONFIGS_TOPIC, result.name):
+                _hide_configs(result)
         committed = Pending.of(None)
-        try:  # a refusal may rest on what is proposed only, and waits for it
+        try:  # a refusal may depend on proposed records, and waits until they are committed
             committed = node.commit(() if request.validate_only else records, context.now_ms)
         except ApiError as error:
             results = [_refused(topic.name, error) for topic in wanted]
@@ -81,20 +101,26 @@ def _parts(
 class _Room:
     """Counts the partitions of a request until they count as open partitions of the broker."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, permits: MutationPermits) -> None:
         self._node = node
+        self._permits = permits
         self._open_before = len(node.partitions)
         self._decided = 0
 
     def take(self, count: int) -> None:
-        """Count some more, or refuse them if they exceed the limit."""
+        """Count some more, or refuse them if they exceed the limit or the client's quota."""
         opened = max(0, len(self._node.partitions) - self._open_before)
         self._node.check_room(max(0, self._decided - opened) + count)
+        self._permits.take(count)
         self._decided += count
 
 
 def _decide_on(
-    node: Node, wanted: Sequence[CreatableTopic], times: Counter[str], room: _Room
+    node: Node,
+    wanted: Sequence[CreatableTopic],
+    times: Counter[str],
+    denied: frozenset[str],
+    room: _Room,
 ) -> tuple[list[CreatableTopicResult], list[MetadataRecord]]:
     results, records = list[CreatableTopicResult](), list[MetadataRecord]()
     for topic in wanted:
@@ -103,6 +129,8 @@ def _decide_on(
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
                 )
+            if topic.name in denied:
+                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)  # noqa: TRY301
             record = _decide(node, topic)
             room.take(len(record.replicas))
         except ApiError as error:
@@ -112,6 +140,15 @@ def _decide_on(
         records += leave_out_inactive(node.draft, record.topic_id, record.replicas)
         results.append(_created(node, record))
     return results, records
+
+
+def _hide_configs(result: CreatableTopicResult) -> None:
+    """Remove from a result what a caller without DESCRIBE_CONFIGS on the topic must not see."""
+    if result.error_code:
+        return
+    result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    result.num_partitions = result.replication_factor = -1
+    result.configs = []
 
 
 def _refused(name: str, error: ApiError) -> CreatableTopicResult:

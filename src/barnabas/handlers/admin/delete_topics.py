@@ -1,10 +1,21 @@
-"""DeleteTopics (key 20), versions 1 to 6; by id from 6."""
+"""DeleteTopics (key 20), versions 1 to 6; by id from 6.
+
+A client over its `controller_mutation_rate` gets THROTTLING_QUOTA_EXCEEDED from version 5 on.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from barnabas.controller import topic_decisions as topics
+from barnabas.handlers.admin.mutation_permits import MutationPermits
 from barnabas.handlers.answers import in_parts, once
+from barnabas.handlers.authorization import (
+    DELETE_CLUSTER,
+    DELETE_TOPIC,
+    DESCRIBE_TOPIC,
+    is_denied,
+    is_hidden,
+)
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.metadata_records import MetadataRecord, TopicDeleted
 from barnabas.model.errors import ApiError, ErrorCode
@@ -20,7 +31,8 @@ from barnabas.protocol.messages.delete_topics import (
 )
 
 DECIDED_AN_EVENT = 20
-"""So many topics are decided on within one event, and committed together."""
+STRICT_FROM = 5
+"""How many topics are decided on within one event, and committed together."""
 
 Results = list[DeletableTopicResult]
 
@@ -39,13 +51,16 @@ def _parts(
 ) -> Steps[list[Results | Pending[Results]]]:
     """Decide on some topics within one event; each part is committed on its own."""
     named = Counter(_name_or_none(node, topic) for topic in wanted)
+    may_delete_all = not is_hidden(node, context, DELETE_CLUSTER)
+    permits = MutationPermits(node, context, strict_from=STRICT_FROM)
     parts: list[Results | Pending[Results]] = []
     for start in range(0, len(wanted), DECIDED_AN_EVENT):
         if start:
             yield None
         some = wanted[start : start + DECIDED_AN_EVENT]
-        results, records = _decide_on(node, some, named)
-        try:  # a refusal may rest on what is proposed only, and waits for it
+        asking = None if may_delete_all else context
+        results, records = _decide_on(node, some, named, permits, asking)
+        try:  # a refusal may depend on proposed records, and waits until they are committed
             committed = node.commit(records, context.now_ms)
         except ApiError as error:
             parts.append([_refused(topic, error) for topic in some])
@@ -55,22 +70,53 @@ def _parts(
 
 
 def _decide_on(
-    node: Node, wanted: Sequence[DeleteTopicState], named: Counter[str | None]
+    node: Node,
+    wanted: Sequence[DeleteTopicState],
+    named: Counter[str | None],
+    permits: MutationPermits,
+    context: RequestContext | None,
 ) -> tuple[Results, list[MetadataRecord]]:
+    """Decide on some topics; with the context of a caller that may not delete all of them."""
     results, records = Results(), list[MetadataRecord]()
     for topic in wanted:
         try:
             name = _name(node, topic)
+            # Checked first: other errors have the name of a topic that is named by id.
+            if context is not None and _is_denied(node, context, topic, name):
+                results.append(_denied(node, context, topic, name))
+                continue
             if named[name] > 1:
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.INVALID_REQUEST, f"topic {name!r} is named more than once"
                 )
-            records.append(_decide(node, name))
+            record = _decide(node, name)
+            permits.take(len(node.draft.topics[name].partitions))
+            records.append(record)
             topic_id = node.draft.topics[name].topic_id
             results.append(DeletableTopicResult(name=name, topic_id=topic_id))
         except ApiError as error:
             results.append(_refused(topic, error))
     return results, records
+
+
+def _is_denied(node: Node, context: RequestContext, topic: DeleteTopicState, name: str) -> bool:
+    """Tell whether a caller may not delete a topic; check first whether it may describe it."""
+    if topic.name is not None and is_denied(node, context, DESCRIBE_TOPIC, name):
+        return True
+    return name in node.draft.topics and is_denied(node, context, DELETE_TOPIC, name)
+
+
+def _denied(
+    node: Node, context: RequestContext, topic: DeleteTopicState, name: str
+) -> DeletableTopicResult:
+    """Return the refusal; without the name of a topic that is named by id and must stay hidden."""
+    hidden = is_hidden(node, context, DESCRIBE_TOPIC, name)
+    return DeletableTopicResult(
+        name=None if topic.name is None and hidden else name,
+        topic_id=topic.topic_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message=ErrorCode.TOPIC_AUTHORIZATION_FAILED.name,
+    )
 
 
 def _decide(node: Node, name: str) -> TopicDeleted:

@@ -1,15 +1,23 @@
 """DescribeConfigs (key 32), versions 1 to 4, for topics and brokers, with source and synonyms.
 
-Where a value comes from, nearest first: the topic, what was altered on this broker, what was
-altered on all brokers, the broker's settings, the built-in default. A topic that still lacks
-replicas has one entry that Kafka does not have, `barnabas.replication.factor`.
+The sources of a value, nearest first: the topic, the dynamic configs of this broker, those of all
+brokers, the broker's settings, the built-in default. A topic that still lacks replicas has one
+entry that Kafka does not have, `barnabas.replication.factor`. Roles and subscriptions to
+clients' metrics are described as well (`role_configs.py`, `client_metrics_configs.py`).
 """
 
 from collections.abc import Callable, Iterator
 
 from barnabas.controller.configs import DynamicSource, altered_names, dynamic_values
 from barnabas.controller.topic_decisions import check_name
-from barnabas.handlers.admin.config_resources import check_broker, resource_type
+from barnabas.handlers.admin import client_metrics_configs, role_configs
+from barnabas.handlers.admin.config_resources import (
+    CLIENT_METRICS,
+    ROLE,
+    check_broker,
+    require_description,
+    resource_type,
+)
 from barnabas.handlers.answers import in_steps
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import broker_config, topic_config
@@ -34,7 +42,7 @@ from barnabas.protocol.messages.describe_configs import (
 AT_ONCE_MAX = 10
 """How many topics and brokers are described without steps."""
 UNITS = 500
-"""What it costs to describe one of them."""
+"""The cost of describing one of them."""
 TOPIC_SOURCE = 1
 BROKER_SOURCE = 2
 ALL_BROKERS_SOURCE = 3
@@ -52,24 +60,28 @@ def handle(
 ) -> DescribeConfigsResponse | Pending[DescribeConfigsResponse]:
     """Describe each resource by itself; many of them in several events."""
     if len(request.resources) <= AT_ONCE_MAX:
-        return DescribeConfigsResponse(results=[_one(node, r, request) for r in request.resources])
-    return in_steps(node, _many(node, request, context.version), context)
+        described = [_one(node, r, request, context) for r in request.resources]
+        return DescribeConfigsResponse(results=described)
+    return in_steps(node, _many(node, request, context), context)
 
 
 def _many(
-    node: Node, request: DescribeConfigsRequest, version: int
+    node: Node, request: DescribeConfigsRequest, context: RequestContext
 ) -> Steps[DescribeConfigsResponse]:
-    encode = encoder(DescribeConfigsResult, version)
+    encode = encoder(DescribeConfigsResult, context.version)
     work, results = Work(), Encoded()
     for resource in request.resources:
-        results.append(encode(_one(node, resource, request)))
+        results.append(encode(_one(node, resource, request, context)))
         if work.spend(UNITS):
             yield None
     return DescribeConfigsResponse(results=results)
 
 
 def _one(
-    node: Node, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    node: Node,
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    context: RequestContext,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         error_message=None,
@@ -77,8 +89,9 @@ def _one(
         resource_name=resource.resource_name,
     )
     try:
-        wanted = resource.configuration_keys  # as in Kafka, none named is all
-        described = _describe(node, resource, lambda name: not wanted or name in wanted)
+        require_description(node, context, resource.resource_type, resource.resource_name)
+        wanted = resource.configuration_keys  # as in Kafka, no names mean all configs
+        described = list(_describe(node, resource, lambda name: not wanted or name in wanted))
     except ApiError as error:
         result.error_code, result.error_message = error.code, error.message
         return result
@@ -94,6 +107,10 @@ def _one(
 def _describe(
     node: Node, resource: DescribeConfigsResource, is_wanted: Callable[[str], bool]
 ) -> Iterator[DescribeConfigsResourceResult]:
+    if resource.resource_type == ROLE:
+        return role_configs.describe(node, resource.resource_name)
+    if resource.resource_type == CLIENT_METRICS:
+        return client_metrics_configs.describe(node, resource.resource_name, is_wanted)
     if resource_type(resource.resource_type) == "topic":
         topic = node.image.topics.get(resource.resource_name)
         if topic is None:
@@ -154,7 +171,7 @@ def _broker(node: Node, name: str) -> Iterator[DescribeConfigsResourceResult]:
         synonyms = _altered(node, entry.name)
         synonyms.append(_synonym(entry.name, entry.value, source))
         if name == "" and synonyms[0].source != ALL_BROKERS_SOURCE:
-            continue  # of all brokers together only what was altered is known
+            continue  # all brokers together have only dynamic configs
         yield DescribeConfigsResourceResult(
             name=entry.name,
             value=synonyms[0].value,
@@ -195,7 +212,7 @@ def _kept(node: Node, broker: str, name: str) -> Iterator[DescribeConfigsResourc
 
 
 def _altered(node: Node, name: str) -> list[DescribeConfigsSynonym]:
-    """Return what a broker config was altered to, nearest first."""
+    """Return the dynamic values of a broker config, nearest first."""
     values = dynamic_values(node.image, node.node_id, name)
     return [_synonym(name, value, _DYNAMIC_SOURCES[source]) for source, value in reversed(values)]
 
@@ -203,7 +220,7 @@ def _altered(node: Node, name: str) -> list[DescribeConfigsSynonym]:
 def _inherited(
     node: Node, known: ConfigDefinition, settings_value: str
 ) -> list[DescribeConfigsSynonym]:
-    """Return what a topic would have without a setting of its own, nearest first."""
+    """Return the values that a topic would inherit, nearest first."""
     broker_name = known.synonyms[0] if known.synonyms else known.name
     found = _altered(node, broker_name)
     if settings_value != known.default:

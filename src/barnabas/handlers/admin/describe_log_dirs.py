@@ -3,7 +3,9 @@
 from collections import defaultdict
 
 from barnabas.handlers.answers import in_steps
+from barnabas.handlers.authorization import DESCRIBE_CLUSTER, is_denied
 from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.steps import Steps, Work
 from barnabas.node.node import Node
@@ -19,13 +21,15 @@ from barnabas.protocol.messages.describe_log_dirs import (
 )
 
 UNITS = 6
-"""What it costs to describe a partition or a topic."""
+"""The cost of describing a partition or a topic."""
 
 
 def handle(
     node: Node, request: DescribeLogDirsRequest, context: RequestContext
 ) -> DescribeLogDirsResponse | Pending[DescribeLogDirsResponse]:
     """Return the sizes of logs; of all topics if the request names none."""
+    if is_denied(node, context, DESCRIBE_CLUSTER):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
     if request.topics is not None:
         wanted = {(t.topic, index) for t in request.topics for index in t.partitions}

@@ -1,12 +1,14 @@
-"""ListConfigResources (key 74), versions 0 and 1: the names of what has configs (KIP-1142).
+"""ListConfigResources (key 74), versions 0 and 1: the resources that have configs (KIP-1142).
 
-Version 0 asks for client metrics, of which there are none here. From version 1 on types are named;
-none named is all. Groups and the loggers of brokers have no configs here, so none is listed.
+Version 0 asks for subscriptions to metrics of clients. From version 1 on a request names types;
+without any it asks for all types of Kafka. Groups and the loggers of brokers have no configs here,
+so they are not listed. Roles are listed if the request names their type.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from barnabas.handlers.admin.config_resources import BROKER, TOPIC
+from barnabas.handlers.admin.config_resources import BROKER, CLIENT_METRICS, GROUP, ROLE, TOPIC
+from barnabas.handlers.authorization import DESCRIBE_CONFIGS_CLUSTER, is_denied
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
@@ -16,7 +18,7 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 
-BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32
+BROKER_LOGGER = 8
 KNOWN = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 TYPES_FROM = 1
 
@@ -25,10 +27,12 @@ def handle(
     node: Node, request: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:
     """Name the topics and brokers, or those of the types asked for."""
+    if is_denied(node, context, DESCRIBE_CONFIGS_CLUSTER):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    wanted: Sequence[int] = request.resource_types or KNOWN
     if context.version < TYPES_FROM:
-        return ListConfigResourcesResponse()
-    wanted = request.resource_types or KNOWN
-    if any(kind not in KNOWN for kind in wanted):
+        wanted = (CLIENT_METRICS,)
+    if any(kind not in (*KNOWN, ROLE) for kind in wanted):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     found = [
         ConfigResource(resource_name=name, resource_type=kind)
@@ -41,5 +45,9 @@ def handle(
 def _names(node: Node, kind: int) -> Iterator[str]:
     if kind == TOPIC:
         yield from node.image.topics
+    elif kind == CLIENT_METRICS:
+        yield from node.image.client_metrics
+    elif kind == ROLE:
+        yield from node.image.security.roles
     elif kind == BROKER:
         yield from map(str, sorted(node.image.brokers))

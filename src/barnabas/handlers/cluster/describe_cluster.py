@@ -1,6 +1,7 @@
 """DescribeCluster (key 60), versions 0 to 2."""
 
-from barnabas.handlers.cluster.metadata import CLUSTER_OPERATIONS, controller_of
+from barnabas.handlers.client_endpoints import endpoint_on
+from barnabas.handlers.cluster.metadata import cluster_operations, controller_of
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
@@ -18,7 +19,6 @@ def handle(
     node: Node, request: DescribeClusterRequest, context: RequestContext
 ) -> DescribeClusterResponse:
     """Name the cluster and its brokers."""
-    del context
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
@@ -27,21 +27,23 @@ def handle(
             error_message="brokers (1) are to be asked for here",
         )
     brokers = node.image.brokers.values() if request.include_fenced_brokers else node.brokers
+    listener = context.caller.listener
     response = DescribeClusterResponse(
         endpoint_type=request.endpoint_type,
         cluster_id=node.image.cluster_id,
-        controller_id=controller_of(node),
+        controller_id=controller_of(node, listener),
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker.node_id,
-                host=broker.host,
-                port=broker.port,
+                host=endpoint[0],
+                port=endpoint[1],
                 rack=broker.rack,
                 is_fenced=broker.fenced,
             )
             for broker in brokers
+            if (endpoint := endpoint_on(node, broker, listener)) is not None
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(node, context)
     return response

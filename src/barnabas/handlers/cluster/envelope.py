@@ -3,10 +3,10 @@
 The request inside is handled as if the client had sent it to the controller: the handler sees the
 client's principal, listener, host and client id. Only other brokers may send an envelope.
 
-An envelope is refused as Kafka refuses it: NOT_CONTROLLER by any other broker, INVALID_REQUEST
-where the request inside is malformed or is none that brokers forward,
-PRINCIPAL_DESERIALIZATION_FAILURE where the principal cannot be read. Errors of the request itself
-are in the response inside.
+An envelope is refused with Kafka's errors: NOT_CONTROLLER by a broker that is not the controller,
+INVALID_REQUEST if the request inside is malformed or of an API that brokers do not forward,
+PRINCIPAL_DESERIALIZATION_FAILURE if the principal cannot be read. Errors of the request itself are
+in the response inside.
 """
 
 from collections.abc import Callable

@@ -5,6 +5,7 @@ RemoveRaftVoter (81) for clients, too. Raft answers all of them.
 
 from collections.abc import Iterator
 
+from barnabas.handlers.authorization import ALTER_CLUSTER, DESCRIBE_CLUSTER, is_denied
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
@@ -76,6 +77,9 @@ def handle_describe_quorum(
     Only the partition of the metadata log has a quorum. As in Kafka, a request that asks for
     anything else, or for more, receives an error for each partition that it names.
     """
+    if is_denied(node, context, DESCRIBE_CLUSTER):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeQuorumResponse(error_code=code, error_message=code.name)
     asked = [(t.topic_name, p.partition_index) for t in request.topics for p in t.partitions]
     if asked != [(METADATA_TOPIC, METADATA_PARTITION)]:
         return _no_quorum(request)
@@ -115,16 +119,22 @@ def _replicas(response: DescribeQuorumResponse) -> Iterator[ReplicaState]:
 
 
 def handle_add_voter(
-    node: Node, request: AddRaftVoterRequest, _: RequestContext
+    node: Node, request: AddRaftVoterRequest, context: RequestContext
 ) -> AddRaftVoterResponse | Pending[AddRaftVoterResponse]:
     """Add a voter."""
+    if is_denied(node, context, ALTER_CLUSTER):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return AddRaftVoterResponse(error_code=code, error_message=code.name)
     return node.quorum.raft.handle_add_voter(request)
 
 
 def handle_remove_voter(
-    node: Node, request: RemoveRaftVoterRequest, _: RequestContext
+    node: Node, request: RemoveRaftVoterRequest, context: RequestContext
 ) -> RemoveRaftVoterResponse | Pending[RemoveRaftVoterResponse]:
     """Remove a voter."""
+    if is_denied(node, context, ALTER_CLUSTER):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return RemoveRaftVoterResponse(error_code=code, error_message=code.name)
     return node.quorum.raft.handle_remove_voter(request)
 
 

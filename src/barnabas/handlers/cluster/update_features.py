@@ -1,13 +1,15 @@
 """UpdateFeatures (key 57), versions 0 to 2: the operator raises the cluster's feature level.
 
 Either all updates of a request are made or none, in every version, as in Kafka since 4.0. The
-response has one error for all. Versions 0 and 1 list the features beside it.
+response has one error for all. Versions 0 and 1 also list the features.
 
-Deviations: a level is never lowered, neither safely nor unsafely (`controller/features.py`).
+Deviations: a level is never lowered, neither safely nor unsafely
+(`controller/feature_decisions.py`).
 `transaction.version` is fixed: the level it has is accepted, others are refused.
 """
 
-from barnabas.controller.features import UNSAFE_DOWNGRADE, UPGRADE
+from barnabas.controller.feature_decisions import UNSAFE_DOWNGRADE, UPGRADE
+from barnabas.handlers.authorization import ALTER_CLUSTER, require
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided
 from barnabas.model.errors import ApiError
@@ -51,6 +53,7 @@ def handle(
             answer.fail(error)
 
     def decide() -> Pending[UpdateFeaturesResponse]:
+        require(node, context, ALTER_CLUSTER)
         updated = node.controlling.upgrading.update(request)
         updated.when_done(lambda result: answer.complete(done(result)), failed)
         return answer

@@ -1,13 +1,14 @@
 """The fast path of OffsetCommit, for a member that commits the same partitions again.
 
 Only the offsets differ; see `shapes.py`. A new leader epoch or new metadata is a new shape. If the
-coordinator was loaded anew or has moved, the handler answers.
+coordinator was loaded again or has moved, the handler answers.
 """
 
 from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
 
+from barnabas.groups.group_counts import GroupCounts
 from barnabas.groups.group_machine import GroupMachine
 from barnabas.groups.offset_again import RepeatedCommit, repeated, twin_offsets
 from barnabas.handlers.groups.offset_commit import answered
@@ -26,20 +27,21 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, Offset
 
 CORRELATION_BYTES = 4
 DIGEST_BYTES = 16
-"""Clients choose how long names are, so a digest is kept instead."""
+"""Clients choose the length of names, so a digest of this size is kept instead."""
 SHAPE_BYTES = 4_000
 OFFSET_BYTES = 700
 """Measured: the memory that a shape takes, and what each offset adds to it."""
 
 
 class CommitShape:
-    """Everything about a commit but its offsets, and about its answer but the correlation id."""
+    """All bytes of a commit except its offsets, and of its response except the correlation id."""
 
     __slots__ = (
         "_answer",
         "_answer_rest",
         "_commit",
         "_coordinators",
+        "_counts",
         "_group",
         "_respond",
         "_template",
@@ -54,7 +56,9 @@ class CommitShape:
         commit: RepeatedCommit,
         template: ByteTemplate,
         respond: Callable[[ErrorCode], bytes],
+        counts: GroupCounts,
     ) -> None:
+        self._counts = counts
         self._coordinators = coordinators
         self._group = group
         self._commit = commit
@@ -96,6 +100,7 @@ class CommitShape:
             required = self._store(shard, offsets, now_ms)
         except ApiError:
             return None  # refused without a change: the handler answers with the reason
+        self._counts.offset_commits += self._commit.count
         return self._encode(shard, required, correlation_id)
 
     def _is_current(self, shard: Shard[GroupMachine]) -> bool:
@@ -119,14 +124,14 @@ class CommitShape:
 
         def refuse(code: ErrorCode) -> list[Chunk]:
             rest = self._respond(code)[CORRELATION_BYTES:]
-            return [content[4 : 4 + CORRELATION_BYTES] + rest]
+            return [content[4 : 4 + CORRELATION_BYTES], rest]
 
         chunks: list[Chunk] = [content[4:]]
         return shard.safe(required, chunks).or_refused(refuse)
 
 
 def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> bytes:
-    """Return what commits with the same shape have in common, and few others."""
+    """Return a key that commits with the same shape share, and few other commits have."""
     epoch = request.generation_id_or_member_epoch
     facts = (header.api_version, size, epoch, request.group_id, request.member_id)
     return blake2b(repr(facts).encode(), digest_size=DIGEST_BYTES).digest()
@@ -142,7 +147,7 @@ def learn(
     """Find the shape of a commit that was served, and its length before the first offset.
 
     A request that our encoder would write in another way (unknown tags, long forms of numbers)
-    has no shape. Neither has one of which any part is refused.
+    has no shape. Neither has a request if any part of it is refused.
     """
     version = header.api_version
     encode = encoder(OffsetCommitRequest, version)
@@ -167,7 +172,9 @@ def learn(
     def respond(code: ErrorCode) -> bytes:
         return head + write(answered(request, code))
 
-    shape = CommitShape(coordinators, request.group_id, commit, template, respond)
+    shape = CommitShape(
+        coordinators, request.group_id, commit, template, respond, node.group_counts
+    )
     return shape, header.body + len(template.first_constant)
 
 

@@ -2,13 +2,24 @@
 
 A group of another type is GROUP_ID_NOT_FOUND; DescribeGroups describes those. From version 1 on
 members have a type, which is always that of this protocol.
+
+The caller must be allowed to describe all topics that are assigned to the members now or in the
+target assignment. Otherwise the group is TOPIC_AUTHORIZATION_FAILED, without its members.
 """
 
 from barnabas.handlers.answers import all_of
+from barnabas.handlers.authorization import (
+    DESCRIBE_GROUP,
+    DESCRIBE_TOPIC,
+    denied_among,
+    is_denied,
+    operations,
+)
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import retriable
+from barnabas.handlers.coordinator_requests import retriable
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
+from barnabas.model.permissions import ResourceType
 from barnabas.node.node import Node
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -16,23 +27,46 @@ from barnabas.protocol.messages.consumer_group_describe import (
     DescribedGroup,
 )
 
-GROUP_OPERATIONS = 3400
-"""Everything is allowed, as bits, while there are no ACLs."""
-
 
 def handle(
     node: Node, request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> Pending[ConsumerGroupDescribeResponse]:
-    """Describe groups, in the order they were asked for."""
-    del context
+    """Describe groups, in the order of the request."""
+    denied = denied_among(node, context, DESCRIBE_GROUP, request.group_ids)
 
     def answer(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
-        for group in groups:
-            if request.include_authorized_operations and not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+        for place, group in enumerate(groups):
+            if _has_hidden_topic(node, context, group):
+                groups[place] = DescribedGroup(
+                    group_id=group.group_id,
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    error_message="The group has topics that you are not allowed to describe",
+                )
+            elif request.include_authorized_operations and not group.error_code:
+                told = operations(node, context, ResourceType.GROUP, group.group_id)
+                group.authorized_operations = told
         return ConsumerGroupDescribeResponse(groups=groups)
 
-    return all_of([_describe(node, group_id) for group_id in request.group_ids]).map(answer)
+    found = [
+        DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if group_id in denied
+        else _describe(node, group_id)
+        for group_id in request.group_ids
+    ]
+    return all_of(found).map(answer)
+
+
+def _has_hidden_topic(node: Node, context: RequestContext, group: DescribedGroup) -> bool:
+    """Tell whether members have topics that the caller may not describe."""
+    if node.authorizer is None:
+        return False
+    names = {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+    return any(is_denied(node, context, DESCRIBE_TOPIC, name) for name in sorted(names))
 
 
 def _describe(node: Node, group_id: str) -> DescribedGroup | Pending[DescribedGroup]:

@@ -4,8 +4,9 @@ Each group is deleted on its own: a failure does not affect the others.
 """
 
 from barnabas.handlers.answers import all_of
+from barnabas.handlers.authorization import DELETE_GROUP, denied_among
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import ask_group
+from barnabas.handlers.coordinator_requests import ask_group
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -17,11 +18,17 @@ from barnabas.protocol.messages.delete_groups import (
 
 
 def handle(
-    node: Node, request: DeleteGroupsRequest, _: RequestContext
+    node: Node, request: DeleteGroupsRequest, context: RequestContext
 ) -> Pending[DeleteGroupsResponse]:
     """Delete groups, in any partition of the topic."""
     groups = list(dict.fromkeys(request.groups_names))
-    codes = all_of([_delete(node, group_id) for group_id in groups])
+    denied = denied_among(node, context, DELETE_GROUP, groups)
+    codes = all_of(
+        [
+            ErrorCode.GROUP_AUTHORIZATION_FAILED if group_id in denied else _delete(node, group_id)
+            for group_id in groups
+        ]
+    )
     return codes.map(
         lambda codes: DeleteGroupsResponse(
             results=[

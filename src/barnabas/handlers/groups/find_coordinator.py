@@ -1,18 +1,27 @@
 """FindCoordinator (key 10), versions 0 to 6; several keys at once from version 4 (KIP-699).
 
-The first call creates the internal topic, and its response waits for that; with Kafka clients retry
+The first call creates the internal topic, and its response waits for that; in Kafka clients retry
 instead. The coordinator is the leader of a key's partition in this broker's metadata. There is none
 while the partition has no leader, or while this broker leads it and has not loaded it. Share groups
-(key type 2) are refused: they are not supported. A consumer without a group (`NO_GROUP`) has no
+(key type 2) are not supported and refused. A consumer without a group (`NO_GROUP`) has no
 coordinator, and no topic is created for it.
 """
 
+from barnabas.handlers.authorization import (
+    CLUSTER_ACTION,
+    DESCRIBE_GROUP,
+    DESCRIBE_TRANSACTIONAL_ID,
+    denied_among,
+    is_denied,
+)
+from barnabas.handlers.client_endpoints import endpoint_on, own_endpoint
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import retriable
+from barnabas.handlers.coordinator_requests import retriable
+from barnabas.model.callers import Listener
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_GROUP
 from barnabas.model.pending import Pending
-from barnabas.node.coordination.coordinator_kinds import GROUP_KEY
+from barnabas.node.coordination.coordinator_kinds import GROUP_KEY, TRANSACTION_KEY
 from barnabas.node.coordination.coordinators import AnyCoordinators
 from barnabas.node.node import Node
 from barnabas.protocol.messages.find_coordinator import (
@@ -23,6 +32,15 @@ from barnabas.protocol.messages.find_coordinator import (
 
 SEVERAL_FROM = 4
 NOWHERE = -1
+SHARE_KEY = 2
+RIGHTS = {
+    GROUP_KEY: (DESCRIBE_GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION_KEY: (
+        DESCRIBE_TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+}
+"""By type of key: the permission that a caller needs for each key, and the error without it."""
 
 
 def handle(
@@ -35,6 +53,11 @@ def handle(
     def refused(code: ErrorCode) -> FindCoordinatorResponse:
         return _answer(several, [_refused(key, retriable(code)) for key in keys])
 
+    if request.key_type == SHARE_KEY and is_denied(node, context, CLUSTER_ACTION):
+        return refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    denied = _denied(node, request.key_type, keys, context)
+    if denied and len(denied) == len(set(keys)):  # no topic is created for them
+        return _answer(several, [denied[key] for key in keys])
     if request.key_type == GROUP_KEY and set(keys) == {NO_GROUP}:
         return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
@@ -42,8 +65,23 @@ def handle(
         ready = coordinators.ensure(context.now_ms)
     except ApiError as error:
         return refused(error.code)
-    found = ready.map(lambda _: _answer(several, [_find(node, coordinators, key) for key in keys]))
+    listener = context.caller.listener
+    found = ready.map(
+        lambda _: _answer(
+            several, [denied.get(key) or _find(node, coordinators, key, listener) for key in keys]
+        )
+    )
     return found.or_refused(refused)
+
+
+def _denied(
+    node: Node, key_type: int, keys: list[str], context: RequestContext
+) -> dict[str, Coordinator]:
+    """Return the answers for keys that the caller may not describe."""
+    if key_type not in RIGHTS:
+        return {}
+    wanted, code = RIGHTS[key_type]
+    return {key: _refused(key, code) for key in denied_among(node, context, wanted, keys)}
 
 
 def _coordinators(node: Node, key_type: int) -> AnyCoordinators:
@@ -53,7 +91,7 @@ def _coordinators(node: Node, key_type: int) -> AnyCoordinators:
     return found
 
 
-def _find(node: Node, coordinators: AnyCoordinators, key: str) -> Coordinator:
+def _find(node: Node, coordinators: AnyCoordinators, key: str, listener: Listener) -> Coordinator:
     try:
         broker = coordinators.broker_for(key)
     except ApiError as error:
@@ -62,12 +100,16 @@ def _find(node: Node, coordinators: AnyCoordinators, key: str) -> Coordinator:
         opened = node.by_topic_name.get(coordinators.topic) or {}
         if coordinators.partition_for(key) not in opened:
             return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        host, port = node.advertised
-        return Coordinator(key=key, node_id=broker, host=host, port=port)
-    registered = node.image.brokers.get(broker)
-    if registered is None or registered.fenced:
+        endpoint = own_endpoint(node, listener)
+    else:
+        registered = node.image.brokers.get(broker)
+        if registered is None or registered.fenced:
+            return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        endpoint = endpoint_on(node, registered, listener)
+    if endpoint is None:
         return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return Coordinator(key=key, node_id=broker, host=registered.host, port=registered.port)
+    host, port = endpoint
+    return Coordinator(key=key, node_id=broker, host=host, port=port)
 
 
 def _refused(key: str, code: ErrorCode) -> Coordinator:

@@ -9,8 +9,9 @@ Responses leave a connection in order, so the member's next request ends the del
 
 from functools import partial
 
+from barnabas.handlers.authorization import READ_GROUP, is_denied
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import ask_group
+from barnabas.handlers.coordinator_requests import ask_group
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -23,6 +24,8 @@ def handle(
     """Tell a member whether it is still one, and whether it has to join again."""
     if not request.group_id:
         return _refused(ErrorCode.INVALID_GROUP_ID)
+    if is_denied(node, context, READ_GROUP, request.group_id):
+        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     answer = ask_group(
         node,
         request.group_id,
@@ -30,6 +33,7 @@ def handle(
         _refused,
     )
     if isinstance(answer, Pending) and not answer.done:
+        context.asked_wait_ms = node.settings.groups.heartbeat_wait_ms
         context.overtaken = partial(_hasten, node, request)
     return answer
 

@@ -7,8 +7,9 @@ are ignored.
 Deviation: a client that received a member id and leaves before using it causes no rebalance.
 """
 
+from barnabas.handlers.authorization import READ_GROUP, is_denied
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import ask_group
+from barnabas.handlers.coordinator_requests import ask_group
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -25,7 +26,7 @@ SEVERAL_FROM = 3
 def handle(
     node: Node, request: LeaveGroupRequest, context: RequestContext
 ) -> LeaveGroupResponse | Pending[LeaveGroupResponse]:
-    """Let members go."""
+    """Remove members."""
     several = context.version >= SEVERAL_FROM
     leavers = request.members if several else [MemberIdentity(member_id=request.member_id)]
 
@@ -34,6 +35,8 @@ def handle(
 
     if not request.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)
+    if is_denied(node, context, READ_GROUP, request.group_id):
+        return refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     answer = ask_group(
         node,
         request.group_id,

@@ -2,14 +2,16 @@
 
 Version 4 filters by state (KIP-518), version 5 by type (KIP-848); letter case does not matter, and
 an unknown state or type matches nothing. Before the coordinators' topic exists there are no groups.
+A caller that may not describe the cluster sees the groups that it may describe.
 """
 
 from functools import partial
 from itertools import chain
 
 from barnabas.handlers.answers import all_of
+from barnabas.handlers.authorization import DESCRIBE_CLUSTER, DESCRIBE_GROUP, is_hidden
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import retriable
+from barnabas.handlers.coordinator_requests import retriable
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -21,14 +23,25 @@ from barnabas.protocol.messages.list_groups import (
 
 
 def handle(
-    node: Node, request: ListGroupsRequest, _: RequestContext
+    node: Node, request: ListGroupsRequest, context: RequestContext
 ) -> ListGroupsResponse | Pending[ListGroupsResponse]:
     """Name the groups of all coordinators that are here; clients ask every broker."""
     try:
         found = all_of(_ask_all(node, request))
     except ApiError as error:
         return ListGroupsResponse(error_code=retriable(error.code))
-    return found.map(lambda lists: ListGroupsResponse(groups=list(chain.from_iterable(lists))))
+
+    def answer(lists: list[list[ListedGroup]]) -> ListGroupsResponse:
+        groups = list(chain.from_iterable(lists))
+        if is_hidden(node, context, DESCRIBE_CLUSTER):
+            groups = [
+                group
+                for group in groups
+                if not is_hidden(node, context, DESCRIBE_GROUP, group.group_id)
+            ]
+        return ListGroupsResponse(groups=groups)
+
+    return found.map(answer)
 
 
 def _ask_all(

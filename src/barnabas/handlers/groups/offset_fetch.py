@@ -7,8 +7,15 @@ version 1 has an error for each partition, versions 2 to 7 one for the whole res
 
 from barnabas.groups.offset_reading import unknown
 from barnabas.handlers.answers import all_of
+from barnabas.handlers.authorization import (
+    DESCRIBE_GROUP,
+    DESCRIBE_TOPIC,
+    is_denied,
+    is_hidden,
+    topic_name,
+)
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import ask_group
+from barnabas.handlers.coordinator_requests import ask_group
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -25,17 +32,22 @@ from barnabas.protocol.messages.offset_fetch import (
 
 GROUP_ERRORS_FROM = 2
 SEVERAL_FROM = 8
+TOPIC_IDS_FROM = 10
 
 
 def handle(
     node: Node, request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Pending[OffsetFetchResponse]:
-    """Tell how far groups have read."""
+    """Return the committed offsets of groups."""
     version = context.version
     several = version >= SEVERAL_FROM
     groups = request.groups if several else [_only_group(request)]
     stable = request.require_stable
-    answers = all_of([_ask(node, group, version, require_stable=stable) for group in groups])
+    if node.authorizer is None:
+        found = [_ask(node, group, version, require_stable=stable) for group in groups]
+    else:
+        found = [_permitted(node, group, context, require_stable=stable) for group in groups]
+    answers = all_of(found)
     if several:
         return answers.map(lambda found: OffsetFetchResponse(groups=found))
     return answers.map(lambda found: _only_answer(found[0]))
@@ -52,6 +64,52 @@ def _ask(
     )
 
 
+def _permitted(
+    node: Node,
+    group: OffsetFetchRequestGroup,
+    context: RequestContext,
+    *,
+    require_stable: bool,
+) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
+    """Return a group's committed offsets in the topics that the caller may describe."""
+    version = context.version
+    if is_denied(node, context, DESCRIBE_GROUP, group.group_id):
+        return _refused(group, version, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    asks_for_all, denied = group.topics is None, list[OffsetFetchResponseTopics]()
+    if group.topics is not None:
+        permitted = []
+        for topic in group.topics:
+            name = topic_name(node, topic.topic_id if version >= TOPIC_IDS_FROM else topic.name)
+            if name is None or not is_denied(node, context, DESCRIBE_TOPIC, name):
+                permitted.append(topic)
+                continue
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            parts = [unknown(partition, code) for partition in topic.partition_indexes]
+            denied.append(
+                OffsetFetchResponseTopics(
+                    name=topic.name, topic_id=topic.topic_id, partitions=parts
+                )
+            )
+        group.topics = permitted
+
+    def complete(answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+        if asks_for_all:
+            answer.topics = [t for t in answer.topics if not _is_hidden(node, context, t)]
+        elif not answer.error_code:
+            answer.topics = [*denied, *answer.topics]
+        return answer
+
+    answer = _ask(node, group, version, require_stable=require_stable)
+    return answer.map(complete) if isinstance(answer, Pending) else complete(answer)
+
+
+def _is_hidden(node: Node, context: RequestContext, topic: OffsetFetchResponseTopics) -> bool:
+    """Tell whether a list of all topics omits this one; it also omits unknown topics."""
+    by_id = context.version >= TOPIC_IDS_FROM
+    name = topic_name(node, topic.topic_id if by_id else topic.name)
+    return name is None or is_hidden(node, context, DESCRIBE_TOPIC, name)
+
+
 def _refused(
     group: OffsetFetchRequestGroup, version: int, code: ErrorCode
 ) -> OffsetFetchResponseGroup:
@@ -66,7 +124,7 @@ def _refused(
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """Return the group that old versions ask for, in the form of newer ones."""
+    """Return the group that a request of an old version asks for, in the form of new versions."""
     topics = None
     if request.topics is not None:
         topics = [

@@ -5,6 +5,7 @@ offsets.
 """
 
 from barnabas.handlers.answers import all_of
+from barnabas.handlers.authorization import DELETE_TOPIC, denied_among
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
@@ -29,8 +30,8 @@ def handle(
     node: Node, request: DeleteRecordsRequest, context: RequestContext
 ) -> Pending[DeleteRecordsResponse]:
     """Raise the start of logs; retention removes the segments that fall below."""
-    del context
-    topics = all_of([_topic(node, topic) for topic in request.topics])
+    denied = denied_among(node, context, DELETE_TOPIC, (topic.name for topic in request.topics))
+    topics = all_of([_denied(t) if t.name in denied else _topic(node, t) for t in request.topics])
     return topics.map(lambda results: DeleteRecordsResponse(topics=results))
 
 
@@ -39,11 +40,17 @@ def _topic(node: Node, topic: DeleteRecordsTopic) -> TopicResult | Pending[Topic
     return results.map(lambda done: TopicResult(name=topic.name, partitions=done))
 
 
+def _denied(topic: DeleteRecordsTopic) -> TopicResult:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    refused = [_refused(wanted.partition_index, code) for wanted in topic.partitions]
+    return TopicResult(name=topic.name, partitions=refused)
+
+
 def _delete(node: Node, topic: str, wanted: DeleteRecordsPartition) -> Result | Pending[Result]:
     index = wanted.partition_index
     try:
         known = node.image.topics.get(topic)
-        if known is not None and known.is_internal:
+        if known is not None and node.is_internal(known):
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)  # noqa: TRY301
         partition = node.find(topic, index)
         offset = partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset

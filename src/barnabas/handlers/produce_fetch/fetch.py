@@ -5,7 +5,7 @@ the limits. The response waits until `min_bytes` are available, a partition has 
 `max_wait` is over. Data that was stored before this process started is verified first. Each attempt
 to read verifies only a little, and returns no more than was verified
 (`node/partitions/log_reading.py`). If that is nothing, the response waits for the verification,
-whatever `max_wait` is: some clients take an empty response for the end of the log.
+even after `max_wait`: some clients take an empty response for the end of the log.
 
 A read_committed consumer reads up to the last stable offset. The response lists the aborted
 transactions, and the client skips their records. A consumer that names its rack is sent to an
@@ -13,24 +13,32 @@ in-sync replica nearby (KIP-392), and every replica serves consumers up to the h
 it knows. A consumer whose last batch is not in the log receives the point where the two diverge
 (KIP-595).
 
-A consumer quota limits one response to a second's worth, but at least one batch is returned. A
-client that is over its quota receives an empty response with the time to pause, on any of its
-connections (KIP-219).
+A consumer quota limits one response to what is left of ten seconds' worth, and to one second's
+worth if less is left, but at least one batch is returned. A client that is over its quota receives
+an empty response with the time to pause, on any of its connections (KIP-219). In Kafka the response
+that exceeds the quota is already empty, and a batch larger than ten seconds' worth is never
+returned.
 
-Followers fetch like consumers, over the listener for brokers; `replica_fetch.py` has what differs.
+Followers fetch like consumers, over the listener for brokers; `replica_fetch.py` has the
+differences. With an authorizer a fetch checks each time that it reads which topics its consumer may
+read, those of its session included. A waiting fetch checks again when ACLs or roles change.
+
 Deviations: a follower's pending request is answered at once when its next one arrives, and each
 partition that it names is answered with records at most once. A follower learns a new high
-watermark after a short delay: under load it then travels with records, and needs no response of its
-own. A follower answers NOT_LEADER_OR_FOLLOWER, not OFFSET_OUT_OF_RANGE, for an offset that it does
-not have yet.
+watermark after a short delay: under load it is then in a response with records, and needs no extra
+response. A follower answers NOT_LEADER_OR_FOLLOWER, not OFFSET_OUT_OF_RANGE, for an offset that it
+does not have yet.
 """
 
 from collections.abc import Iterable
 from functools import partial
 
+from barnabas.handlers.authorization import READ_TOPIC, require, topic_name
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.leadership import endpoints_of, leader_instead
+from barnabas.handlers.produce_fetch.counting import count_fetched
 from barnabas.handlers.produce_fetch.replica_fetch import note_progress, read_for_replica
+from barnabas.handlers.throttled_responses import debt_now_ms
 from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
@@ -52,6 +60,7 @@ from barnabas.protocol.fetch import (
     TopicKey,
     encode_response,
 )
+from barnabas.security.client_quotas import QuotaKind
 from barnabas.storage.trust import Allowance
 
 READ_COMMITTED = 1
@@ -67,20 +76,22 @@ Found = list[tuple[Followed, FetchResult]]
 def handle(
     node: Node, request: FetchRequest, context: RequestContext
 ) -> list[Chunk] | Pending[list[Chunk]]:
-    """Answer at once if there is enough data, else wait."""
+    """Answer at once if there is enough data; otherwise wait."""
     if request.replica_id >= 0 and not context.caller.listener.is_peer:
         raise WireError("brokers fetch over the listener for brokers")
     try:
-        if node.fetch_quota.limits and not context.caller.listener.is_peer:
-            debt_ms = node.fetch_quota.debt_ms(context.client_id, node.timers.now_ms)
+        if context.quota is not None:
+            debt_ms = debt_now_ms(node, context, QuotaKind.FETCH)
             if debt_ms:
                 return _throttled(node, request, context, debt_ms)
         follower, everything = _follower(node, request, context)
     except ApiError as error:
+        context.error_code = error.code
         return encode_response(context.version, [], error_code=error.code)
     if request.replica_id >= 0:
         note_progress(node, request)
-    fetch = Fetch(node, request, context, follower, everything=everything)
+    kind = Fetch if node.authorizer is None else GuardedFetch
+    fetch = kind(node, request, context, follower, everything=everything)
     found, size, failed = fetch.look()
     if fetch.is_over(size, failed=failed) or not follower.followed:
         return fetch.answer(found, size)
@@ -162,8 +173,9 @@ class Fetch:
         self.in_session = isinstance(follower, FetchSession)
         self.max_bytes = min(request.max_bytes, node.settings.performance.max_fetch_bytes)
         self.min_bytes = request.min_bytes
-        if node.fetch_quota.limits and not context.caller.listener.is_peer:
-            self.max_bytes = min(self.max_bytes, node.fetch_quota.burst_bytes)
+        if context.quota is not None:
+            limit_bytes = context.quota.fetch_bytes_max(node.timers.now_ms)
+            self.max_bytes = min(self.max_bytes, limit_bytes or self.max_bytes)
             # Half of it can be reached with whole batches, whatever their size.
             self.min_bytes = min(self.min_bytes, self.max_bytes // 2)
         self.pending: Pending[list[Chunk]] = Pending()
@@ -214,20 +226,23 @@ class Fetch:
         if self.allowance.is_spent:
             patience_ms = max(patience_ms, CHECK_WAIT_MS)
         timers = self.node.timers
+        self.context.asked_wait_ms = patience_ms
         self.waiting = RecordWait(timers, patience_ms, self._look_again, self.follower)
         if found and self.request.replica_id >= 0:
             self.waiting.shorten(NEWS_WAIT_MS)
         self.pending.on_abandoned = self._abandon
         return self.pending
 
-    def answer(self, found: Found, size: int) -> list[Chunk]:
+    def answer(self, found: Found, size: int, *, has_waited: bool = False) -> list[Chunk]:
         """Encode the response, and record in the session what it contains."""
-        context, quota = self.context, self.node.fetch_quota
-        if quota.limits and not context.caller.listener.is_peer:
+        context = self.context
+        if context.quota is not None:
+            if size and has_waited:
+                debt_ms = debt_now_ms(self.node, context, QuotaKind.FETCH)
+                if debt_ms:
+                    return self._answer_empty(debt_ms)
             now_ms = self.node.timers.now_ms
-            if size and (debt_ms := quota.debt_ms(context.client_id, now_ms)):
-                return self._answer_empty(debt_ms)
-            context.throttle_ms = quota.use(context.client_id, size, now_ms)
+            context.throttle_ms = context.quota.use(QuotaKind.FETCH, size, now_ms)
         session = self.follower if isinstance(self.follower, FetchSession) else None
         topics: dict[TopicKey, list[FetchResult]] = {}
         for followed, result in found:
@@ -237,9 +252,11 @@ class Fetch:
                 if session.replica_id >= 0:
                     _leave_alone(session, followed, result)
                 elif result.records is not None and not self.everything:
-                    # Served last next time, so that one busy partition starves no other.
+                    # Served last next time, so that a busy partition does not starve the others.
                     session.suspects.pop(followed, None)
                     session.suspects[followed] = None
+        if self.node.traffic is not None:
+            count_fetched(self.node, self.node.traffic, topics, context)
         if session is None or session.closed:
             self.follower.close()  # again, for a session that was closed while it waited
         moved = [result.leader for _, result in found if result.leader is not None]
@@ -248,7 +265,7 @@ class Fetch:
             list(topics.items()),
             throttle_ms=context.throttle_ms,
             session_id=0 if session is None else session.session_id,
-            endpoints=endpoints_of(self.node, moved) if moved else (),
+            endpoints=endpoints_of(self.node, moved, context.caller.listener) if moved else (),
         )
 
     def _answer_empty(self, debt_ms: int) -> list[Chunk]:
@@ -273,7 +290,7 @@ class Fetch:
             return
         if at_last or self.is_over(size, failed=failed):
             self.waiting.stop()
-            self.pending.complete_with(partial(self.answer, found, size))
+            self.pending.complete_with(partial(self.answer, found, size, has_waited=True))
 
     def _abandon(self) -> None:
         """Stop waiting: the client closed the connection."""
@@ -360,6 +377,36 @@ class Fetch:
         number = followed.wanted.partition
         leader = leader_instead(self.node, followed.key, number, code)
         return FetchResult(number, code, leader=leader)
+
+
+class GuardedFetch(Fetch):
+    """A fetch of a consumer that may read only some topics."""
+
+    __slots__ = ()
+
+    def look(self) -> tuple[Found, int, bool]:
+        """Look at all partitions if rights have changed, since some may not have moved."""
+        authorizer, follower = self.node.authorizer, self.follower
+        if (
+            authorizer is not None
+            and follower.replica_id < 0
+            and follower.rights_version != authorizer.version
+        ):
+            follower.rights_version = authorizer.version
+            follower.suspects.update(dict.fromkeys(follower.followed.values()))
+        return super().look()
+
+    def wait(self, found: Found) -> Pending[list[Chunk]]:
+        """Look again when rights change, too."""
+        pending = super().wait(found)
+        self.node.sessions.guarded.add(self.waiting)
+        return pending
+
+    def _find(self, followed: Followed) -> Partition:
+        name = topic_name(self.node, followed.key)
+        if name is not None:
+            require(self.node, self.context, READ_TOPIC, name)
+        return super()._find(followed)
 
 
 def _leave_alone(session: FetchSession, followed: Followed, result: FetchResult) -> None:

@@ -1,16 +1,17 @@
 """ListOffsets (key 2), versions 1 to 11.
 
-A look-up by time is exact: it finds the first record at or after it. Special times: -1 latest, -2
+A lookup by time is exact: it finds the first record at or after it. Special times: -1 latest, -2
 earliest, -3 the record with the largest timestamp (KIP-734), -4 earliest local (KIP-405). -5 and
 -6, of tiered storage, are not supported.
 
-A look-up that takes longer than an event continues in later ones, after the earlier ones of the
-same client (`server/scans.py`). A partition that is deleted or changes its leader meanwhile is
-answered accordingly. If too many look-ups are waiting, the client must retry: OFFSET_NOT_AVAILABLE,
+A lookup that takes longer than an event continues in later ones, after the earlier lookups of the
+same client (`server/scans.py`). If a partition is deleted or changes its leader meanwhile, the
+response says so. If too many lookups are waiting, the client must retry: OFFSET_NOT_AVAILABLE,
 before version 5 LEADER_NOT_AVAILABLE, as Kafka answers while an offset is not known (KIP-207).
 """
 
 from barnabas.effects import Scan
+from barnabas.handlers.authorization import DESCRIBE_TOPIC, denied_among
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.pending import Pending
@@ -44,9 +45,9 @@ LANE = "look-ups by time"
 WAITING_MAX = 100_000
 """How many partitions, of all clients together, wait to be looked up."""
 PARTITION_UNITS = 20
-"""What the answer for a partition costs without a look-up."""
+"""The cost of the answer for a partition without a lookup."""
 LOOK_UP_UNITS = 200
-"""What a look-up costs at least: the indexes, and some headers."""
+"""The least cost of a lookup: the indexes, and some headers."""
 
 Answer = ListOffsetsPartitionResponse
 
@@ -103,9 +104,15 @@ def _answers(
     committed_only = request.isolation_level == READ_COMMITTED
     work = Work()
     topics = []
+    names = (topic.name for topic in request.topics)
+    denied = denied_among(node, context, DESCRIBE_TOPIC, names)
     for topic in request.topics:
         partitions = []
         for wanted in topic.partitions:
+            if topic.name in denied:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                partitions.append(Answer(partition_index=wanted.partition_index, error_code=code))
+                continue
             look_up = LookUp(node, topic.name, wanted, work, committed_only=committed_only)
             partitions.append((yield from look_up.answer(context.version)))
             if work.spend(PARTITION_UNITS):
@@ -115,7 +122,7 @@ def _answers(
 
 
 class LookUp:
-    """The look-up in one partition."""
+    """The lookup in one partition."""
 
     def __init__(
         self,

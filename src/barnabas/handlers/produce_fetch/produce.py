@@ -15,18 +15,26 @@ batch whose predecessor was not admitted is out of order (`node/coordination/ver
 A batch with very many records that must all be validated (`node/partitions/batch_validation.py`)
 waits in the queue of its partition, and so do the batches behind it
 (`node/partitions/batch_checking.py`). If the queue is full the batch gets NOT_ENOUGH_REPLICAS,
-which every producer retries. Of a request with batches for very many partitions some are appended
-at once; the rest wait in the same way.
+which every producer retries. If a request has batches for very many partitions, some are appended
+at once and the rest wait in the same way.
 
 A request that waits too long gets REQUEST_TIMED_OUT; with acks=0 the client does not learn of a
-refusal. Deviation: a request without a transactional id is refused only for partitions with
-transactional batches; Kafka refuses all of it.
+refusal. Deviation: without an authorizer, a request without a transactional id is refused only for
+partitions with transactional batches; Kafka refuses all of it.
 """
 
 from collections.abc import Callable
 
+from barnabas.handlers.authorization import (
+    WRITE_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+    is_denied,
+    topic_name,
+)
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.leadership import endpoints_of, leader_instead
+from barnabas.handlers.produce_fetch.counting import count_failed
+from barnabas.handlers.throttled_responses import debt_now_ms, pause_at_least
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode, InvalidRecordsError, WireError
 from barnabas.model.ids import TopicPartition
@@ -51,6 +59,7 @@ from barnabas.protocol.records import (
     parse_header,
     producer_of,
 )
+from barnabas.security.client_quotas import QuotaKind
 
 TopicKey = str | bytes
 Batch = tuple[TopicKey, int, memoryview | None]
@@ -125,7 +134,7 @@ class Answer:
         return put
 
     def wait(self, timeout_ms: int) -> Pending[bytes]:
-        """Return the response, pending until all batches are committed or the time is over."""
+        """Return the response, pending until all batches are committed or the timeout is over."""
         self._pending = Pending()
         self._timer = self._node.timers.after(timeout_ms, self._time_out)
         self._pending.on_abandoned = self._timer.cancel
@@ -134,8 +143,14 @@ class Answer:
     def encode(self) -> bytes:
         """Encode the results."""
         context = self.context
+        if context.throttle_ms:  # the client may have waited for a part of its pause
+            context.throttle_ms = debt_now_ms(self._node, context, QuotaKind.PRODUCE)
         moved = [r.leader for _, results in self.results for r in results if r.error_code]
-        endpoints = endpoints_of(self._node, moved) if moved else ()
+        if self._node.traffic is not None:
+            context.partition_count = sum(len(results) for _, results in self.results)
+            if moved:
+                count_failed(self._node, self._node.traffic, self.results, context)
+        endpoints = endpoints_of(self._node, moved, context.caller.listener) if moved else ()
         return encode_response(context.version, self.results, context.throttle_ms, endpoints)
 
     def _arrived(self) -> None:
@@ -190,7 +205,17 @@ def handle(
     if request.acks not in (ACKS_ALL, 0, 1):
         return _refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
     answer = Answer(node, context)
-    size = 0
+    if node.authorizer is not None:
+        if _is_denied_transaction(node, request, context):
+            return _refuse_transaction(request, context)
+        request = _permitted(node, request, answer)
+    return _append_all(node, request, answer)
+
+
+def _append_all(
+    node: Node, request: ProduceRequest, answer: Answer
+) -> bytes | Pending[bytes] | None:
+    context, size = answer.context, 0
     if request.transactional_id is not None:
         try:
             size = _append_in_transaction(node, answer, request, request.transactional_id)
@@ -203,8 +228,9 @@ def handle(
                 size += 0 if records is None else len(records)
                 _take(node, answer, results, (key, index, records), request.acks)
             answer.results.append((key, results))
-    if node.produce_quota.limits:
-        context.throttle_ms = node.produce_quota.use(context.client_id, size, node.timers.now_ms)
+    if context.quota is not None:
+        pause_ms = context.quota.use(QuotaKind.PRODUCE, size, node.timers.now_ms)
+        pause_at_least(context, pause_ms)
     if request.acks == 0:
         if answer.complete:
             _check_unanswered(answer)
@@ -212,6 +238,39 @@ def handle(
     if answer.complete:
         return answer.encode()
     return answer.wait(request.timeout_ms)
+
+
+def _is_denied_transaction(node: Node, request: ProduceRequest, context: RequestContext) -> bool:
+    """Tell whether there are transactional batches, and no right to the transactional id."""
+    if not any(
+        records is not None and is_transactional(records)
+        for _, batches in request.topics
+        for _, records in batches
+    ):
+        return False
+    name = request.transactional_id
+    return name is None or is_denied(node, context, WRITE_TRANSACTIONAL_ID, name)
+
+
+def _refuse_transaction(request: ProduceRequest, context: RequestContext) -> bytes:
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    context.was_denied = True
+    if request.acks == 0:
+        raise WireError(f"acks=0 request failed with {code.name}; closing connection")
+    return _refuse_all(request, context, code)
+
+
+def _permitted(node: Node, request: ProduceRequest, answer: Answer) -> ProduceRequest:
+    """Return the topics of a request that the caller may write to; refuse the others."""
+    permitted = []
+    for topic in request.topics:
+        name = topic_name(node, topic[0])  # the append reports an unknown id
+        if name is None or not is_denied(node, answer.context, WRITE_TOPIC, name):
+            permitted.append(topic)
+            continue
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        answer.results.append((topic[0], [PartitionResult(index, code) for index, _ in topic[1]]))
+    return request._replace(topics=permitted)
 
 
 def _take(
@@ -273,7 +332,7 @@ def _append(
             partition.leader.refuse_under_min_isr(records)
         appended = partition.leader.append(records, context.now_ms, already_checked)
     except ApiError as error:
-        return _refused(node, key, index, error)
+        return _refused(node, batch, error)
     if acks == ACKS_ALL and partition.watermark.high < appended.required_offset:
         answer.expect(key, partition, appended.required_offset)
     return PartitionResult(
@@ -281,7 +340,12 @@ def _append(
     )
 
 
-def _refused(node: Node, key: TopicKey, index: int, error: ApiError) -> PartitionResult:
+def _refused(node: Node, batch: Batch, error: ApiError) -> PartitionResult:
+    key, index, records = batch
+    if node.traffic is not None:
+        traffic = node.traffic.named(key, node.image)
+        traffic.produces += 1
+        traffic.bytes_rejected += 0 if records is None else len(records)
     leader = leader_instead(node, key, index, error.code)
     refused = PartitionResult(index, error.code, message=error.message, leader=leader)
     if isinstance(error, InvalidRecordsError):
@@ -300,6 +364,7 @@ def _enqueue(
     assert records is not None
     context = answer.context
     kept = memoryview(bytearray(records))
+    own = (key, index, kept)
     partition = node.find(key, index)
     leader_epoch = partition.leader_epoch
 
@@ -311,9 +376,8 @@ def _enqueue(
         elif partition.leader_epoch != leader_epoch:
             outcome = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if isinstance(outcome, ApiError):
-            put(_refused(node, key, index, outcome))
+            put(_refused(node, own, outcome))
             return
-        own = (key, index, kept)
         put(_append(node, answer, own, acks, admitted=admitted, already_checked=outcome))
 
     try:
@@ -323,7 +387,7 @@ def _enqueue(
             partition.leader.note_refusal(header, code)
             raise ApiError(code, "too many batches wait to be checked")  # noqa: TRY301
     except ApiError as error:
-        put(_refused(node, key, index, error))
+        put(_refused(node, own, error))
         return
     waiting = Waiting(kept, header, context.now_ms, proceed)
     node.checking.enter(partition, context.client, waiting)
@@ -382,13 +446,13 @@ def _waiter(
     batch: tuple[TopicKey, int, memoryview],
     acks: int,
 ) -> Decided:
-    """Return what is called once it is known whether a batch is admitted.
+    """Return the function to call once it is known whether a batch is admitted.
 
     It is refused if another broker led the partition meanwhile: the transaction may have ended
     there.
     """
     key, index, records = batch
-    kept = memoryview(bytearray(records))  # where it lies now, the next request will
+    kept = memoryview(bytearray(records))  # the next request overwrites the buffer
     leader_epoch = partition.leader_epoch
 
     def decided(code: ErrorCode) -> None:
@@ -426,7 +490,7 @@ def _closed_to(
     try:
         partition = node.find(key, index)
     except ApiError:
-        return None  # the append will say so
+        return None  # the append reports the error
     if partition.internal or has_open_transaction(partition, records):
         return None
     return partition
@@ -459,7 +523,8 @@ def _refuse_all(request: ProduceRequest, context: RequestContext, code: ErrorCod
         (key, [PartitionResult(index, code) for index, _ in batches])
         for key, batches in request.topics
     ]
-    return encode_response(context.version, refused, 0)
+    context.error_code = code
+    return encode_response(context.version, refused, context.throttle_ms)
 
 
 def _check_unanswered(answer: Answer) -> None:

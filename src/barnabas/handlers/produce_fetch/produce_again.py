@@ -1,9 +1,12 @@
 """The fast path of Produce, for a producer that sends records to the same partition again.
 
-Only correlation id and records differ; see `shapes.py`. The records of a request with a known shape
-go straight to the partition.
+Only the correlation id and the records differ; see `shapes.py`. The records of a request with a
+known shape are passed directly to the partition.
 
 Only requests with one partition, acks=1 or acks=all, from version 7 on, have a shape.
+
+A quota is charged here as in the handler: a shape knows its client. The response then has the
+pause, and the session mutes the connection.
 
 Shapes outlive their last request, so they refer to partitions weakly: the files of a deleted topic
 use disk space until the last reference to its partitions is dropped.
@@ -19,7 +22,8 @@ from barnabas.handlers.produce_fetch.produce import (
     Answer,
     has_open_transaction,
 )
-from barnabas.model.callers import ITSELF
+from barnabas.handlers.throttled_responses import debt_now_ms
+from barnabas.model.callers import Caller
 from barnabas.model.errors import ApiError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
@@ -32,6 +36,7 @@ from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.primitives import read_uvarint, uvarint
 from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceRequest
 from barnabas.protocol.records import ATTRIBUTES_AT, TRANSACTIONAL, is_transactional
+from barnabas.security.client_quotas import ClientQuota, QuotaKind
 
 LOWEST_VERSION = 7
 """Earlier versions must refuse zstd."""
@@ -51,18 +56,28 @@ class Framing(NamedTuple):
     tail: bytes
 
 
+class PacedAnswer(NamedTuple):
+    """An answer to a client that must pause; the context has the time."""
+
+    answer: bytes | Pending[list[Chunk]]
+    context: RequestContext
+
+
 class ProduceShape:
-    """Everything about a request but its records, and about its answer but the offsets."""
+    """All bytes of a request except its records, and of its response except the offsets."""
 
     __slots__ = (
         "_answer",
         "_framing",
         "_partition",
+        "_quotas",
         "acks",
+        "caller",
         "index",
         "kept_bytes",
         "key",
         "node",
+        "quota",
         "timeout_ms",
         "transactional",
         "version",
@@ -70,10 +85,20 @@ class ProduceShape:
     )
 
     def __init__(
-        self, version: int, request: ProduceRequest, partition: Partition, node: Node
+        self,
+        version: int,
+        request: ProduceRequest,
+        partition: Partition,
+        node: Node,
+        quota: ClientQuota,
+        caller: Caller,
     ) -> None:
         self.version = version
+        self.caller = caller
+        """Its principal and listener: errors name leaders by their addresses on that listener."""
         self.node = node
+        self.quota = quota
+        self._quotas = node.quotas
         ((self.key, ((self.index, _),)),) = request.topics
         self._partition = ref(partition)
         self.acks = request.acks
@@ -88,15 +113,13 @@ class ProduceShape:
 
     def answer(
         self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int
-    ) -> bytes | Pending[list[Chunk]] | None:
+    ) -> bytes | Pending[list[Chunk]] | PacedAnswer | None:
         """Append the records of one more request."""
         partition = self._partition()
         if partition is None or partition.retired or partition.leader.is_under_min_isr:
             return None
         records = _records(frame, prefix_bytes, self.version)
-        if records is None:
-            return None
-        if (
+        if records is None or (
             len(records) > ATTRIBUTES_AT
             and records[ATTRIBUTES_AT] & TRANSACTIONAL
             and not self._may_enter(partition, records)
@@ -105,10 +128,23 @@ class ProduceShape:
         try:
             appended = partition.leader.append(records, now_ms)
         except (ApiError, MustWaitError):
-            return None  # refused without a change: the handler says why, or waits
+            return None  # refused without a change: the handler answers with the reason, or waits
+        if self._quotas.limits:
+            pause_ms = self.quota.use(QuotaKind.PRODUCE, len(records), self.node.timers.now_ms)
+            if pause_ms:
+                return self._paced(correlation_id, partition, appended, pause_ms)
         if self.acks == ACKS_ALL and partition.watermark.high < appended.required_offset:
-            return _Waiting(self, correlation_id, partition, appended).pending
+            return _Waiting(self, correlation_id, partition, appended, None).pending
         return self.encode(correlation_id, partition, appended)
+
+    def _paced(
+        self, correlation_id: int, partition: Partition, appended: Appended, pause_ms: int
+    ) -> PacedAnswer:
+        context = RequestContext(self.version, None, self.caller, 0, self.quota, pause_ms)
+        if self.acks == ACKS_ALL and partition.watermark.high < appended.required_offset:
+            waiting = _Waiting(self, correlation_id, partition, appended, context)
+            return PacedAnswer(waiting.pending, context)
+        return PacedAnswer(self.encode(correlation_id, partition, appended, pause_ms), context)
 
     def _may_enter(self, partition: Partition, records: memoryview) -> bool:
         """Tell whether a transactional batch may be appended without asking the coordinator."""
@@ -116,8 +152,13 @@ class ProduceShape:
             return False
         return has_open_transaction(partition, records)
 
-    def encode(self, correlation_id: int, partition: Partition, appended: Appended) -> bytes:
+    def encode(
+        self, correlation_id: int, partition: Partition, appended: Appended, pause_ms: int = 0
+    ) -> bytes:
         """Encode the whole response, its length included."""
+        tail = self._framing.tail
+        if pause_ms:
+            tail = _with_pause(tail, self.version, pause_ms)
         return self._answer.pack(
             self._answer.size - 4,
             correlation_id,
@@ -127,7 +168,7 @@ class ProduceShape:
             appended.base_offset,
             appended.append_time_ms,
             partition.log.start_offset,
-            self._framing.tail,
+            tail,
         )
 
     def failed(self, correlation_id: int, answer: Answer) -> list[Chunk]:
@@ -140,6 +181,7 @@ class _Waiting:
 
     __slots__ = (
         "_appended",
+        "_context",
         "_correlation_id",
         "_encoded",
         "_partition",
@@ -149,9 +191,16 @@ class _Waiting:
     )
 
     def __init__(
-        self, shape: ProduceShape, correlation_id: int, partition: Partition, appended: Appended
+        self,
+        shape: ProduceShape,
+        correlation_id: int,
+        partition: Partition,
+        appended: Appended,
+        context: RequestContext | None,
     ) -> None:
         self._shape = shape
+        self._context = context
+        """Says how long the client must pause; None if it need not."""
         self._correlation_id = correlation_id
         self._partition = partition
         self._appended = appended
@@ -163,7 +212,13 @@ class _Waiting:
 
     def _safe(self) -> None:
         self._timer.cancel()
-        self.pending.complete([self._encoded[_LENGTH.size :]])
+        encoded, context = self._encoded, self._context
+        if context is not None:  # the client has waited for a part of its pause
+            shape = self._shape
+            pause_ms = debt_now_ms(shape.node, context, QuotaKind.PRODUCE)
+            context.throttle_ms = pause_ms
+            encoded = shape.encode(self._correlation_id, self._partition, self._appended, pause_ms)
+        self.pending.complete([encoded[_LENGTH.size :]])
 
     def _gone(self) -> None:
         answer = self._as_handled()
@@ -180,9 +235,10 @@ class _Waiting:
         self.pending.complete_with(lambda: self._shape.failed(self._correlation_id, answer))
 
     def _as_handled(self) -> Answer:
-        """Return the results as the handler has them at this point."""
+        """Return the results in the form that the handler uses at this point."""
         shape, appended = self._shape, self._appended
-        answer = Answer(shape.node, RequestContext(shape.version, None, ITSELF, 0))
+        context = self._context or RequestContext(shape.version, None, shape.caller, 0)
+        answer = Answer(shape.node, context)
         start_offset = self._partition.log.start_offset
         result = PartitionResult(
             shape.index, 0, appended.base_offset, appended.append_time_ms, start_offset
@@ -193,10 +249,10 @@ class _Waiting:
 
 
 def learn(
-    node: Node, frame: memoryview, header: RequestHeader, request: ProduceRequest
+    node: Node, caller: Caller, frame: memoryview, header: RequestHeader, request: ProduceRequest
 ) -> tuple[ProduceShape, int] | None:
-    """Find the shape of a request that was served, and where its records begin."""
-    if not _has_shape(header, request) or node.produce_quota.limits:
+    """Find the shape of a user's request that was served, and where its records begin."""
+    if not _has_shape(header, request):
         return None
     ((key, ((index, records),)),) = request.topics
     assert records is not None
@@ -212,7 +268,8 @@ def learn(
         return None
     if partition.internal or _records(frame, prefix_bytes, version) is None:
         return None
-    return ProduceShape(version, request, partition, node), prefix_bytes
+    quota = node.quotas.of(caller.principal.name, header.client_id)
+    return ProduceShape(version, request, partition, node, quota, caller), prefix_bytes
 
 
 def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
@@ -257,3 +314,10 @@ def _framing(version: int, key: str | bytes) -> Framing:
         topic = key
     # A tagged section that is empty, an array of one; then no errors, no message, no tags.
     return Framing(b"\0\x02" + topic + b"\x02", b"\x01\0\0\0" + no_throttle + b"\0")
+
+
+def _with_pause(tail: bytes, version: int, pause_ms: int) -> bytes:
+    """Return the end of a response with the time that the client must pause."""
+    after = 1 if version >= FLEXIBLE_FROM else 0  # tags
+    at = len(tail) - after - _LENGTH.size
+    return tail[:at] + _LENGTH.pack(pause_ms) + tail[at + _LENGTH.size :]

@@ -21,7 +21,7 @@ def note_progress(node: Node, request: FetchRequest) -> None:
                 partition = node.find(key, wanted.partition)
                 _check(partition, request.replica_id, wanted)
             except ApiError:
-                continue  # the answer will say so
+                continue  # the response has the error
             if _diverges(partition, wanted) is None:
                 node.replicas.fetched(
                     partition, request.replica_id, request.replica_epoch, wanted.fetch_offset
@@ -65,7 +65,7 @@ def _diverges(partition: Partition, wanted: FetchPartition) -> Diverging | None:
 
 
 def _check(partition: Partition, replica_id: int, wanted: FetchPartition) -> None:
-    """Refuse a follower of another leader epoch, or one that is no replica."""
+    """Refuse a follower of another leader epoch, or a broker that is not a replica."""
     if wanted.leader_epoch != partition.leader_epoch:
         known = wanted.leader_epoch < partition.leader_epoch
         raise ApiError(ErrorCode.FENCED_LEADER_EPOCH if known else ErrorCode.UNKNOWN_LEADER_EPOCH)

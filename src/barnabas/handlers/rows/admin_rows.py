@@ -19,6 +19,7 @@ from barnabas.handlers.rows.needs import (
     ALTER_TOPIC,
     CREATE_CLUSTER,
     CREATE_TOPIC,
+    DELETE_CLUSTER,
     DELETE_TOPIC,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
@@ -74,6 +75,7 @@ ADMIN_ROWS: tuple[Row, ...] = (
         create_topics.handle,
         needs=(CREATE_CLUSTER | CREATE_TOPIC, DESCRIBE_CONFIGS_TOPIC),
         is_forwarded=True,
+        is_of_brokers=True,
     ),
     Api(
         ApiKey.DELETE_TOPICS,
@@ -82,7 +84,7 @@ ADMIN_ROWS: tuple[Row, ...] = (
         DeleteTopicsRequest,
         DeleteTopicsResponse,
         delete_topics.handle,
-        needs=(DELETE_TOPIC,),
+        needs=(DELETE_TOPIC | DELETE_CLUSTER,),
         is_forwarded=True,
     ),
     Api(
@@ -113,6 +115,7 @@ ADMIN_ROWS: tuple[Row, ...] = (
         alter_configs.handle,
         needs=(ALTER_CONFIGS,),
         is_forwarded=True,
+        refuse_here=alter_configs.refuse_here,
     ),
     Api(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -123,6 +126,7 @@ ADMIN_ROWS: tuple[Row, ...] = (
         alter_configs.handle_incremental,
         needs=(ALTER_CONFIGS,),
         is_forwarded=True,
+        refuse_here=alter_configs.refuse_incremental_here,
     ),
     Api(
         ApiKey.LIST_CONFIG_RESOURCES,

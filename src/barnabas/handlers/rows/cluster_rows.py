@@ -1,4 +1,4 @@
-"""The rows of the APIs about the cluster: metadata, quorum, brokers; those of SASL as well."""
+"""The rows of the APIs about the cluster (metadata, quorum, brokers), and of those about SASL."""
 
 from barnabas.handlers import sasl
 from barnabas.handlers.cluster import (
@@ -243,4 +243,4 @@ CLUSTER_PEER_ROWS: tuple[Row, ...] = (
         needs=(CLUSTER_ACTION,),
     ),
 )
-"""Those that only other brokers may call."""
+"""The rows of the APIs that only other brokers may call."""

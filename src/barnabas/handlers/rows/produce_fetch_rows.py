@@ -69,7 +69,7 @@ class ProduceApi(Row):
         version = header.api_version
         request = produce_codec.parse_request(version, frame, header.body)
         answer = self.handle(node, request, context)
-        if shapes is not None:
+        if shapes is not None and not context.was_denied:
             context.prefix_bytes = shapes.learn_produce(frame, header, request)
         if answer is None:
             return None
@@ -105,6 +105,7 @@ class FetchApi(Row):
         request = fetch_codec.parse_request(version, frame, header.body)
         topics = request.topics
         if context.caller.listener.is_peer and topics and topics[0][0] == METADATA_TOPIC_ID:
+            context.asked_wait_ms = request.max_wait_ms
             return _fetch_metadata(node, frame, header, head)
         answer = self.handle(node, request, context)
         if isinstance(answer, Pending):

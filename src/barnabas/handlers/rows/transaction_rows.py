@@ -158,4 +158,4 @@ TRANSACTION_PEER_ROWS: tuple[Row, ...] = (
         needs=(CLUSTER_ACTION,),
     ),
 )
-"""Those that only other brokers may call."""
+"""The rows of the APIs that only other brokers may call."""

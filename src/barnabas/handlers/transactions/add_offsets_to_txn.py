@@ -4,6 +4,7 @@ Makes the partition that holds a group's offsets part of a producer's transactio
 a marker. Producers of transaction version 2 do not call it: TxnOffsetCommit adds the partition.
 """
 
+from barnabas.handlers.authorization import READ_GROUP, WRITE_TRANSACTIONAL_ID, is_denied
 from barnabas.handlers.context import RequestContext
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
@@ -26,6 +27,11 @@ def handle(
     """Add the group's partition."""
     if not request.transactional_id:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if is_denied(node, context, WRITE_TRANSACTIONAL_ID, request.transactional_id):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return AddOffsetsToTxnResponse(error_code=code)
+    if is_denied(node, context, READ_GROUP, request.group_id):
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = node.coordinators.groups
     partition = TopicPartition(groups.topic, groups.partition_for(request.group_id))
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)

@@ -2,7 +2,7 @@
 
 Up to version 3 a producer adds partitions to its own transaction. From version 4 on other brokers
 ask, for several transactions at once, to add partitions or only to verify that they are part of
-one (KIP-890). One partition that does not exist fails all of its transaction.
+one (KIP-890). If one partition does not exist, all partitions of its transaction fail.
 
 The response to a producer waits up to a second for a transaction that is being completed. Kafka
 answers CONCURRENT_TRANSACTIONS, and clients retry. Brokers are answered at once: many other
@@ -12,6 +12,13 @@ requests wait behind theirs.
 from collections.abc import Iterable
 
 from barnabas.handlers.answers import all_of, within
+from barnabas.handlers.authorization import (
+    CLUSTER_ACTION,
+    WRITE_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+    denied_among,
+    is_denied,
+)
 from barnabas.handlers.context import RequestContext
 from barnabas.model.coordination import Outcome, ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
@@ -40,6 +47,9 @@ def handle(
 ) -> Pending[AddPartitionsToTxnResponse]:
     """Add or verify partitions, transaction by transaction."""
     if context.version >= SEVERAL_FROM:
+        if is_denied(node, context, CLUSTER_ACTION):
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            return Pending.of(AddPartitionsToTxnResponse(error_code=code))
         answers: list[AddPartitionsToTxnResult | Pending[AddPartitionsToTxnResult]] = [
             _answer_soon(node, transaction, context) for transaction in request.transactions
         ]
@@ -52,11 +62,36 @@ def handle(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    return _answer(node, only, context).map(
+    denied = _denied(node, only, context)
+    answer = _answer(node, only, context) if denied is None else Pending.of(denied)
+    return answer.map(
         lambda result: AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=result.topic_results
         )
     )
+
+
+def _denied(
+    node: Node, transaction: AddPartitionsToTxnTransaction, context: RequestContext
+) -> AddPartitionsToTxnResult | None:
+    """Return the answer to a producer that lacks a right; if one topic is denied, all fail."""
+    name, partitions = transaction.transactional_id, _partitions(transaction)
+    if is_denied(node, context, WRITE_TRANSACTIONAL_ID, name):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return _result(name, dict.fromkeys(partitions, code))
+    topics = (topic.name for topic in transaction.topics)
+    denied = denied_among(node, context, WRITE_TOPIC, topics)
+    if not denied:
+        return None
+    codes = {}
+    for partition in partitions:
+        if partition.topic in denied:
+            codes[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif _exists(node, partition):
+            codes[partition] = ErrorCode.OPERATION_NOT_ATTEMPTED
+        else:
+            codes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return _result(name, codes)
 
 
 def _answer_soon(

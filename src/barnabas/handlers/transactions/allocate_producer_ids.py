@@ -1,6 +1,6 @@
 """AllocateProducerIds (key 67), version 0: a broker reserves producer ids at the controller."""
 
-from barnabas.controller.in_sync import sender_is_current
+from barnabas.controller.isr_decisions import sender_is_current
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided
 from barnabas.model.pending import Pending

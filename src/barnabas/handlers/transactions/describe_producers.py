@@ -4,8 +4,9 @@ Operators use it to find hanging transactions: they start long before the end of
 """
 
 from barnabas.controller.topic_decisions import check_name
+from barnabas.handlers.authorization import READ_TOPIC, denied_among
 from barnabas.handlers.context import RequestContext
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -17,20 +18,29 @@ from barnabas.protocol.messages.describe_producers import (
 
 
 def handle(
-    node: Node, request: DescribeProducersRequest, _: RequestContext
+    node: Node, request: DescribeProducersRequest, context: RequestContext
 ) -> DescribeProducersResponse:
     """Answer each partition on its own."""
+    denied = denied_among(node, context, READ_TOPIC, (topic.name for topic in request.topics))
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    _describe(node, topic.name, partition) for partition in topic.partition_indexes
+                    _denied(partition)
+                    if topic.name in denied
+                    else _describe(node, topic.name, partition)
+                    for partition in topic.partition_indexes
                 ],
             )
             for topic in request.topics
         ]
     )
+
+
+def _denied(index: int) -> PartitionResponse:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return PartitionResponse(partition_index=index, error_code=code, error_message=None)
 
 
 def _describe(node: Node, topic: str, index: int) -> PartitionResponse:

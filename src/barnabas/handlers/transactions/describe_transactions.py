@@ -1,6 +1,15 @@
-"""DescribeTransactions (key 65), version 0."""
+"""DescribeTransactions (key 65), version 0.
+
+Topics that the caller may not describe are left out.
+"""
 
 from barnabas.handlers.answers import all_of
+from barnabas.handlers.authorization import (
+    DESCRIBE_TOPIC,
+    DESCRIBE_TRANSACTIONAL_ID,
+    denied_among,
+    is_hidden,
+)
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
@@ -15,11 +24,27 @@ from barnabas.transactions.state import Transaction
 
 
 def handle(
-    node: Node, request: DescribeTransactionsRequest, _: RequestContext
+    node: Node, request: DescribeTransactionsRequest, context: RequestContext
 ) -> Pending[DescribeTransactionsResponse]:
     """Return the state of transactional ids."""
-    answers = [_describe(node, name) for name in dict.fromkeys(request.transactional_ids)]
-    return all_of(answers).map(lambda found: DescribeTransactionsResponse(transaction_states=found))
+    names = list(dict.fromkeys(request.transactional_ids))
+    denied = denied_among(node, context, DESCRIBE_TRANSACTIONAL_ID, names)
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    answers = [
+        TransactionState(error_code=code, transactional_id=name)
+        if name in denied
+        else _describe(node, name)
+        for name in names
+    ]
+
+    def answer(found: list[TransactionState]) -> DescribeTransactionsResponse:
+        for state in found:
+            state.topics = [
+                t for t in state.topics if not is_hidden(node, context, DESCRIBE_TOPIC, t.topic)
+            ]
+        return DescribeTransactionsResponse(transaction_states=found)
+
+    return all_of(answers).map(answer)
 
 
 def _describe(node: Node, transactional_id: str) -> TransactionState | Pending[TransactionState]:

@@ -8,6 +8,7 @@ A repeated request waits up to a second for the markers. Kafka answers CONCURREN
 clients retry.
 """
 
+from barnabas.handlers.authorization import WRITE_TRANSACTIONAL_ID, is_denied
 from barnabas.handlers.context import RequestContext
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
@@ -27,6 +28,8 @@ def handle(
     """Commit or abort."""
     if not request.transactional_id:
         return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if is_denied(node, context, WRITE_TRANSACTIONAL_ID, request.transactional_id):
+        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     raises_epoch = context.version >= RAISES_EPOCH_FROM
     answer = node.transactions.ask(
         request.transactional_id,

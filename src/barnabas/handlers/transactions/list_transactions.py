@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from barnabas.handlers.answers import all_of
+from barnabas.handlers.authorization import DESCRIBE_TRANSACTIONAL_ID, is_hidden
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.name_pattern import NamePattern, PatternError
@@ -26,7 +27,7 @@ Response = ListTransactionsResponse
 
 
 def handle(
-    node: Node, request: ListTransactionsRequest, _: RequestContext
+    node: Node, request: ListTransactionsRequest, context: RequestContext
 ) -> Response | Pending[Response]:
     """List transactional ids."""
     unknown = [name for name in request.state_filters if name not in STATES]
@@ -40,7 +41,12 @@ def handle(
         return Response(error_code=error.code)
 
     def respond(found: list[list[Transaction]]) -> Response:
-        listed = [_listed(transaction) for part in found for transaction in part]
+        listed = [
+            _listed(transaction)
+            for part in found
+            for transaction in part
+            if not is_hidden(node, context, DESCRIBE_TRANSACTIONAL_ID, transaction.transactional_id)
+        ]
         return Response(unknown_state_filters=unknown, transaction_states=listed)
 
     return all_of(answers).map(respond)

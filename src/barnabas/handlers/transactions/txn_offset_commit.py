@@ -7,8 +7,15 @@ for older versions AddOffsetsToTxn did. Version 3 names the member (KIP-447).
 
 from barnabas.groups.group_machine import GroupMachine
 from barnabas.handlers.answers import then
+from barnabas.handlers.authorization import (
+    READ_GROUP,
+    READ_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+    denied_among,
+    is_denied,
+)
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.coordination import ask_group, caller_of, retriable
+from barnabas.handlers.coordinator_requests import ask_group, caller_of, retriable
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.endings import Watch
 from barnabas.model.errors import ApiError, ErrorCode
@@ -19,6 +26,7 @@ from barnabas.node.node import Node
 from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -44,7 +52,35 @@ FOR_CLIENTS = {
 def handle(
     node: Node, request: TxnOffsetCommitRequest, context: RequestContext
 ) -> Response | Pending[Response]:
-    """Store the offsets of a group, if the producer is admitted."""
+    """Store the offsets of a group, if the producer is admitted and may."""
+    if node.authorizer is None:
+        return _store(node, request, context)
+    if is_denied(node, context, WRITE_TRANSACTIONAL_ID, request.transactional_id):
+        return _refused(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if is_denied(node, context, READ_GROUP, request.group_id):
+        return _refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    every = request.topics
+    denied = denied_among(node, context, READ_TOPIC, (topic.name for topic in every))
+    request.topics = [topic for topic in every if topic.name not in denied]
+
+    def complete(response: Response) -> Response:
+        """Answer all topics, in the order of the request."""
+        stored = iter(response.topics)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        response.topics = [
+            _refused_topic(topic, code) if topic.name in denied else next(stored) for topic in every
+        ]
+        return response
+
+    if denied and not request.topics:
+        return complete(Response())
+    answer = _store(node, request, context)
+    return answer.map(complete) if isinstance(answer, Pending) else complete(answer)
+
+
+def _store(
+    node: Node, request: TxnOffsetCommitRequest, context: RequestContext
+) -> Response | Pending[Response]:
     if not request.group_id:
         return _refused(request, ErrorCode.INVALID_GROUP_ID)
     if not _any_partition_exists(node, request):
@@ -75,7 +111,7 @@ def _admit(
 
     def go_on(codes: Admitted) -> Response | Pending[Response]:
         endings.release(watch)
-        # Elsewhere its end may have been written that this watch did not see.
+        # Another broker may have written the end of the transaction, which this watch did not see.
         code = ErrorCode.NOT_COORDINATOR if shard.is_closed else _verdict(codes[partition], watch)
         if code is ErrorCode.NONE:
             return _commit(node, request, context)
@@ -119,19 +155,18 @@ def _any_partition_exists(node: Node, request: TxnOffsetCommitRequest) -> bool:
 
 
 def _refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> Response:
-    return Response(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=part.partition_index, error_code=code
-                    )
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+    return Response(topics=[_refused_topic(topic, code) for topic in request.topics])
+
+
+def _refused_topic(
+    topic: TxnOffsetCommitRequestTopic, code: ErrorCode
+) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
+            for part in topic.partitions
+        ],
     )
 
 

@@ -1,12 +1,13 @@
-"""WriteTxnMarkers (key 27), versions 1 and 2; 2 says which transaction version ends (KIP-1228).
+"""WriteTxnMarkers (key 27), versions 1 and 2; 2 has the version of the transaction (KIP-1228).
 
-Each marker is written on its own, and the response waits until all of them are committed. Another
+Each marker is written by itself, and the response waits until all of them are committed. Another
 broker has more markers waiting behind this response. It receives REQUEST_TIMED_OUT for slow ones,
-and retries them. As in Kafka, the results of several markers of one producer are answered together,
-and a producer without any partition is not answered at all.
+and retries them. As in Kafka, the response has the results of several markers of one producer
+together, and no result for a producer without partitions.
 """
 
 from barnabas.handlers.answers import within
+from barnabas.handlers.authorization import ALTER_CLUSTER, CLUSTER_ACTION, is_denied, is_hidden
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
@@ -27,13 +28,15 @@ Place = tuple[str, int]
 PATIENCE_MS = 2000
 
 NOT_READY = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-"""What a group's coordinator may answer and a transaction's does not expect."""
+"""The errors of a group's coordinator that a transaction coordinator does not expect."""
 
 
 def handle(
     node: Node, request: WriteTxnMarkersRequest, context: RequestContext
 ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
     """Write every marker into every partition; answer when all are committed or refused."""
+    if is_hidden(node, context, ALTER_CLUSTER) and is_denied(node, context, CLUSTER_ACTION):
+        return _denied(request)
     writing = Writing(node.timers if context.caller.listener.is_peer else None)
     for marker in request.markers:
         for topic in marker.topics:
@@ -42,8 +45,30 @@ def handle(
     return writing.answer()
 
 
+def _denied(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
 class Writing:
-    """The markers of one request until they are committed, or with timers until time is over."""
+    """The markers of one request until they are committed, or until the timeout is over."""
 
     def __init__(self, timers: Timers | None) -> None:
         self._timers = timers

@@ -4,8 +4,8 @@ To find it, every compacted partition is looked at, in pieces of bounded work, e
 its own. The first of the ranking is cleaned, and then all are looked at again.
 
 A partition that was cleaned waits until the round is over, that is until no other qualifies. A
-partition that qualifies therefore waits for at most one compaction of each of the others, however
-soon a busy one is dirty again. Within a round overdue logs come first (`max.compaction.lag.ms`),
+partition that qualifies therefore waits for at most one compaction of each of the others, even if a
+busy one is soon dirty again. Within a round overdue logs come first (`max.compaction.lag.ms`),
 then those with the largest share of bytes that were never cleaned, as in Kafka.
 """
 
@@ -17,16 +17,16 @@ from weakref import WeakKeyDictionary, WeakSet
 from barnabas.effects import Notice
 from barnabas.node.node import Node
 from barnabas.node.partitions.partition import Partition
-from barnabas.storage import compaction
+from barnabas.storage.compacting import compaction
 
 PIECE = 500
 """How much is looked at in one event, in segments; about a millisecond."""
 LOOK_COST = 10
-"""What a look at a compacted partition costs, in segments."""
+"""The cost of looking at a compacted partition, in segments."""
 READ_COST = 20
-"""What it costs to read up to where a log is clean."""
+"""The cost of reading up to where a log is clean."""
 SEAL_COST = 500
-"""What it costs to seal a segment: some small files are written."""
+"""The cost of sealing a segment: some small files are written."""
 RANKED_MAX = 10
 
 
@@ -90,7 +90,7 @@ class CleaningOrder:
         self._clean_upto.pop(partition, None)
 
     def _go_on(self, begin: Callable[[list[Partition]], None]) -> None:
-        self._looking = False  # where a look fails, the next turn starts again
+        self._looking = False  # if a look fails, the next turn starts again
         cost = 0
         while self._left and cost < PIECE:
             partition = self._left.pop()

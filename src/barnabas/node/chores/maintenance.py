@@ -1,7 +1,7 @@
 """Periodic work of a broker: syncs, retention, compaction, expiry of producers.
 
-Each chore looks at every partition, decides in memory, and leaves the slow half to the edge as
-an effect. A chore schedules its own next turn.
+Each chore looks at every partition, decides in memory, and leaves the slow part to the edge as an
+effect. A chore schedules its own next turn.
 """
 
 from collections.abc import Callable
@@ -13,25 +13,26 @@ from barnabas.node.chores.scrubbing import Scrubbing
 from barnabas.node.node import Node
 from barnabas.node.partitions.flusher import Flusher
 from barnabas.node.partitions.partition import Partition
-from barnabas.storage import compaction, retention
+from barnabas.storage import retention
+from barnabas.storage.compacting import compaction
 from barnabas.storage.sweeping import CLEANING_FOLDER
 from barnabas.storage.trimming import drop_segments
 
 FLUSH_TICK_MS = 100
 UNSYNCED_SEGMENTS_MAX = 32
-"""Sealed segments stay open until they are synced, and a process may open only so many files."""
+"""Sealed segments stay open until they are synced, and the open files of a process are limited."""
 CLEAN_AGAIN_AFTER_MS = 10 * 60_000
-"""How long a log that could not be compacted is left alone."""
+"""How long a log that could not be compacted is skipped."""
 FLUSHED_AN_EVENT = 50
-"""So many partitions begin a sync within one event; each may open some small files."""
+"""How many partitions begin a sync within one event; each may open some small files."""
 RETAINED_AN_EVENT = 20
-"""So many partitions are looked at within one event."""
+"""How many partitions one event looks at."""
 ROLLED_AN_EVENT = 1
-"""So many of them may begin a new segment, which makes some files, or begin to drop some."""
+"""How many of them may start a new segment, which makes some files, or start to drop some."""
 DROPPING_AT_ONCE = 50
-"""So many partitions drop segments at a time: others wait for the same disk."""
+"""How many partitions drop segments at a time: others wait for the same disk."""
 DROPPED_AN_EVENT = 10
-"""So many segments of a partition go within one event; each has up to four files."""
+"""How many segments of a partition are dropped in one event; each has up to four files."""
 
 
 class Maintenance:
@@ -43,10 +44,10 @@ class Maintenance:
         self._cleaning: Partition | None = None
         self._order = CleaningOrder(node, wall_clock_ms, self._prepare_to_clean)
         self._to_retain: list[Partition] = []
-        """Partitions of this round of retention that have not had their turn."""
+        """Partitions that this round of retention has not handled yet."""
         self._retains_soon = False
         self._dropping = 0
-        self._scrubbing = Scrubbing(node)
+        self.scrubbing = Scrubbing(node)
         self._flushed_ms: dict[Flusher, int] = {}
         self._to_flush: dict[Flusher, None] = {}
         self._clean_again_ms: dict[Partition, int] = {}
@@ -58,13 +59,13 @@ class Maintenance:
         self._every(storage.retention_check_interval_ms, self.retain)
         self._every(storage.compaction_check_interval_ms, self.compact)
         if storage.scrub_interval_ms:
-            self._every(storage.scrub_interval_ms, self._scrubbing.check_all)
+            self._every(storage.scrub_interval_ms, self.scrubbing.check_all)
         if storage.verify_on_start:
-            self._node.local.on_opened = self._scrubbing.check
-            self._scrubbing.check_all()
+            self._node.local.on_opened = self.scrubbing.check
+            self.scrubbing.check_all()
 
     def flush(self) -> None:
-        """Sync partitions under `flush=interval` whose time has come."""
+        """Sync the partitions under `flush=interval` that are due."""
         if self._to_flush:
             return  # the last round is not over yet
         now_ms, unsynced = self._node.timers.now_ms, self._node.commits.unsynced
@@ -84,7 +85,7 @@ class Maintenance:
         self._flush_some()
 
     def _flush_some(self) -> None:
-        """Begin a few syncs, and go on in an event of its own."""
+        """Begin a few syncs, and continue in another event."""
         for flusher in list(islice(self._to_flush, FLUSHED_AN_EVENT)):
             del self._to_flush[flusher]
             flusher.flush(urgent=False)
@@ -94,8 +95,8 @@ class Maintenance:
     def retain(self) -> None:
         """Drop segments past their retention, and producers that have not written for long.
 
-        A few partitions have their turn within one event of the loop. Where the last round is not
-        over yet, it goes on.
+        One event of the loop handles a few partitions. If the last round is not over yet, it
+        continues.
         """
         if not self._to_retain:
             self._to_retain = list(reversed(self._node.partitions.values()))
@@ -113,7 +114,7 @@ class Maintenance:
         self._retain_soon()
 
     def _retain_soon(self) -> None:
-        """Go on in an event of its own, unless enough partitions wait for the disk."""
+        """Continue in another event, unless enough partitions wait for the disk."""
         if not self._to_retain:
             self._forget_deleted()
         elif not self._retains_soon and self._dropping < DROPPING_AT_ONCE:
@@ -142,7 +143,7 @@ class Maintenance:
             self._order.look(self._clean_first)
 
     def _prepare_to_clean(self, partition: Partition) -> bool:
-        """Seal an active segment whose time has come; tell whether the log may be cleaned now."""
+        """Seal the active segment if it is due; tell whether the log may be cleaned now."""
         if self._clean_again_ms.get(partition, 0) > self._node.timers.now_ms:
             return False
         try:
@@ -161,7 +162,7 @@ class Maintenance:
                 return
 
     def _roll(self, partition: Partition, now_ms: int) -> None:
-        """Seal the active segment where its time has come, even if no producer writes to it."""
+        """Seal the active segment if it is due, even if no producer writes to it."""
         log, config = partition.log, partition.config
         keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
         if retention.active_overdue(log, now_ms=now_ms) or retention.active_expired(
@@ -207,7 +208,7 @@ class Maintenance:
         partition.changes.start(drop_segments(log, before_offset, retired), dropped, failed)
 
     def _clean(self, partition: Partition) -> bool:
-        """Have a log cleaned; False where there is nothing to do, or no room for it."""
+        """Have a log cleaned; return False if there is nothing to do, or no room for it."""
         work = self._order.plan(partition)
         if work is None:
             return False
@@ -227,11 +228,11 @@ class Maintenance:
         return True
 
     def _wait_to_clean(self, partition: Partition) -> None:
-        """Leave a log alone for a while, so that it does not keep the others from compaction."""
+        """Skip a log for a while, so that it does not keep the others from compaction."""
         self._clean_again_ms[partition] = self._node.timers.now_ms + CLEAN_AGAIN_AFTER_MS
 
     def _discard_output(self, partition: Partition) -> None:
-        """Remove what a compaction has written and the log cannot use."""
+        """Remove the output of a compaction that the log cannot use."""
         self._remove([f"{partition.log.folder}/{CLEANING_FOLDER}"], 0)
 
     def _cleaned(self, partition: Partition, done: compaction.Cleaned | None) -> None:

@@ -1,8 +1,9 @@
 """Chooses the logs that get a new resume point at a checkpoint: those that have grown most.
 
 A resume point takes a few small writes on the event loop and a few syncs elsewhere, so only some
-logs get one at a time. After a crash the headers behind it are read. What is taken at one
-checkpoint is stored at a later one, when the log is synced up to there, unless its topic is gone.
+logs get one at a time. After a crash recovery reads the headers behind it. A resume point that is
+taken at one checkpoint is stored at a later one, when the log is synced up to it, unless its topic
+was deleted.
 """
 
 from collections.abc import Iterable
@@ -15,9 +16,9 @@ from barnabas.storage import resuming
 
 AT_ONCE = 8
 UNITS = 3
-"""What it costs to look at a log."""
+"""The cost of looking at a log."""
 CAPTURE_UNITS = 1_000
-"""What it costs to take a resume point: a few small writes."""
+"""The cost of taking a resume point: a few small writes."""
 
 
 def take(partitions: Iterable[Partition], work: Work) -> Steps[None]:

@@ -11,7 +11,7 @@ from barnabas.node.partitions.partition import Partition
 from barnabas.storage.segment import Segment
 
 GATHER_MS = 1000
-"""Logs are opened many at a time; what was opened meanwhile is checked together."""
+"""Many logs are opened at the same time; those opened meanwhile are checked together."""
 
 
 class Scrubbing:
@@ -21,6 +21,8 @@ class Scrubbing:
         self._node = node
         self._waiting: dict[Partition, None] = {}
         self._under_way = False
+        self.scrubbed_bytes = 0
+        """How much was read to look for damage."""
 
     def check_all(self) -> None:
         """Have every stored checksum checked."""
@@ -40,10 +42,12 @@ class Scrubbing:
         self._under_way = bool(segments)
         if segments:
             files = tuple((segment.paths[0], segment.size) for segment in segments)
-            self._node.outbox.append(Verify(files, self._checked))
+            size = sum(size for _, size in files)
+            self._node.outbox.append(Verify(files, lambda damage: self._checked(damage, size)))
 
-    def _checked(self, damage: list[tuple[str, int]]) -> None:
+    def _checked(self, damage: list[tuple[str, int]], size: int) -> None:
         self._under_way = False
+        self.scrubbed_bytes += size
         if self._waiting:
             self._node.timers.after(GATHER_MS, self._begin)
         by_path = dict(damage)
@@ -56,7 +60,7 @@ class Scrubbing:
             for segment in damaged:
                 self._report(partition, segment, by_path[segment.paths[0]])
             if damaged:
-                # Where in the segment, only its offsets could tell, which no checksum covers.
+                # The place in the segment is unknown: no checksum covers the offsets.
                 start = max(damaged[0].base_offset, partition.log.start_offset)
                 partition.health.found_damage(start)
         facts = {"damaged": len(damage)}

@@ -4,13 +4,14 @@
                                                              |
     gone  <-  the controller has moved everything away  <-  stopping
 
-A broker registers with the active controller under an incarnation that this process made up, and
-gets an epoch: whatever carries an older one comes from an earlier process. It then sends heartbeats
-until it ends. A controller that does not know the epoch makes the broker register again.
+A broker registers with the active controller under an incarnation id that this process generated,
+and gets an epoch: a request with an older epoch comes from an earlier process. It then sends
+heartbeats until it ends. A controller that does not know the epoch makes the broker register again.
 
 A planned stop asks the controller to move leaderships away first, so that clients hardly notice.
 """
 
+from collections.abc import Mapping
 from random import Random
 from typing import Protocol
 
@@ -44,7 +45,7 @@ PATIENCE_MS = 2_000
 STOP_TRIES_MAX = 20
 """How often a stopping broker tries to reach a controller."""
 LANE = "heartbeat"
-"""A lane of its own: a late answer closes the lane, with all other requests on it."""
+"""A separate lane: a late answer closes the lane, with all other requests on it."""
 
 
 class Listeners(Protocol):
@@ -53,6 +54,10 @@ class Listeners(Protocol):
     @property
     def advertised(self) -> tuple[str, int]:
         """Host and port for clients."""
+
+    @property
+    def endpoints(self) -> Mapping[str, tuple[str, int]]:
+        """Host and port for clients of each listener, by name; empty for the only, usual one."""
 
     @property
     def peer_address(self) -> Address:
@@ -81,11 +86,13 @@ class Membership:
         self._outbox = outbox
         self._incarnation = rng.randbytes(16)
         self.last_epoch = NO_EPOCH
-        """The last in which this broker is known to have kept its word: that of the process before
-        where it ended cleanly, until this one is registered."""
+        """The last broker epoch in which no acknowledged record was lost: that of the previous
+        process if it ended cleanly, until this one is registered."""
         self.broker_epoch = NO_EPOCH
         self.is_active = False
         """Whether the controller has unfenced this broker."""
+        self.answered_ms = 0
+        """When the controller last answered a heartbeat."""
         self._ready: Pending[None] = Pending()
         self._left: Pending[None] | None = None
         self._timer: Timer | None = None
@@ -93,10 +100,20 @@ class Membership:
         self._has_reported = False
         self._failures = 0
 
-    def begin(self, previous_epoch: int | None) -> Pending[None]:
-        """Register, and go on for as long as the process lives; answer once clients are served.
+    @property
+    def is_leaving(self) -> bool:
+        """Whether this broker is about to stop."""
+        return self._left is not None
 
-        The previous epoch is that of the process before, where it ended cleanly.
+    @property
+    def has_left(self) -> bool:
+        """Whether the controller has moved everything away from it."""
+        return self._left is not None and self._left.done
+
+    def begin(self, previous_epoch: int | None) -> Pending[None]:
+        """Register, and send heartbeats until the process ends; answer once clients are served.
+
+        The previous epoch is that of the previous process, if it ended cleanly.
         """
         if previous_epoch is not None:
             self.last_epoch = previous_epoch
@@ -148,6 +165,10 @@ class Membership:
             listeners=[
                 Listener(name=CLIENT_LISTENER, host=host, port=port),
                 Listener(name=PEER_LISTENER, host=peer.host, port=peer.port),
+                *(
+                    Listener(name=name, host=host, port=port)
+                    for name, (host, port) in self._listeners.endpoints.items()
+                ),
             ],
             features=[
                 Feature(
@@ -178,7 +199,7 @@ class Membership:
                 f"release does not know the cluster's feature level; {INSTALL}"
             )
         if response.error_code:
-            if response.error_code != ErrorCode.NOT_CONTROLLER:  # else it is about to change
+            if response.error_code != ErrorCode.NOT_CONTROLLER:  # else the controller changes
                 self._report_once(
                     "the controller does not register this broker", response.error_code
                 )
@@ -186,7 +207,7 @@ class Membership:
             return
         self._has_reported = False
         self.broker_epoch = response.broker_epoch
-        self.last_epoch = response.broker_epoch  # should it have to register again
+        self.last_epoch = response.broker_epoch  # in case it has to register again
         self._again(1)
 
     def _send_heartbeat(self, controller: NodeId) -> None:
@@ -197,8 +218,8 @@ class Membership:
             current_metadata_offset=self._quorum.offset,
             want_shut_down=self._left is not None,
         )
-        # As long as leaves time for another try: on a slow link, a broker that reconnects after
-        # each interval would never get an answer.
+        # The timeout leaves time for another try. It is longer than the interval: on a slow link, a
+        # broker that reconnects after each interval would never get an answer.
         settings = self._settings.cluster
         timeout_ms = max(
             settings.broker_heartbeat_interval_ms, settings.broker_session_timeout_ms // 2
@@ -217,6 +238,7 @@ class Membership:
             self._again(RETRY_MS)
             return
         self._failures = 0
+        self.answered_ms = self._timers.now_ms
         self.is_active = not response.is_fenced
         if self._left is not None and response.should_shut_down:
             self._asking = False

@@ -10,18 +10,27 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from barnabas.controller import brokers, elections, reassignment
-from barnabas.controller.features import check_registration
+from barnabas.controller.credentials import (
+    Mechanism,
+    alter_credentials,
+    cluster_secret,
+    first_credentials,
+)
+from barnabas.controller.feature_decisions import check_registration
 from barnabas.controller.growth import grow
 from barnabas.controller.heartbeats import Heartbeats
-from barnabas.controller.in_sync import alter_partition
+from barnabas.controller.isr_decisions import alter_partition
+from barnabas.controller.token_decisions import expired_tokens
 from barnabas.effects import Effect, Notice
-from barnabas.metadata.image import BROKER, Image
+from barnabas.metadata.features import SECURITY_LEVEL
+from barnabas.metadata.image import BROKER, TOPIC, Image
 from barnabas.metadata.metadata_records import (
     BrokerChanged,
     ClusterFormed,
     ConfigChanged,
     FeatureLevelChanged,
     MetadataRecord,
+    PartitionChanged,
     ProducerIdsReserved,
 )
 from barnabas.model.errors import ApiError
@@ -39,6 +48,10 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
 from barnabas.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -48,6 +61,8 @@ from barnabas.protocol.messages.broker_registration import (
     BrokerRegistrationResponse,
 )
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from barnabas.security.authentication import Authentication
+from barnabas.security.scram_formulas import SCRAM_BY_CODE, ScramMechanism, keys_of
 
 T = TypeVar("T")
 
@@ -60,8 +75,23 @@ GROW_MS = 1_000
 ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
+def _known_to_controller(mechanism: ScramMechanism) -> Mechanism:
+    def both(salted_password: bytes) -> tuple[bytes, bytes]:
+        keys = keys_of(mechanism, salted_password)
+        return keys.stored_key, keys.server_key
+
+    return Mechanism(mechanism.name, both)
+
+
+MECHANISMS = {code: _known_to_controller(each) for code, each in SCRAM_BY_CODE.items()}
+
+
 class ControllerHost(Protocol):
     """What the controller needs from the node that it runs on."""
+
+    @property
+    def authentication(self) -> Authentication:
+        """How clients authenticate, and where secrets come from."""
 
     @property
     def is_alone(self) -> bool:
@@ -98,6 +128,7 @@ class Controlling:
         me, session_ms = settings.broker.node_id, settings.cluster.broker_session_timeout_ms
         self._host = host
         self._settings = settings.cluster
+        self._token_check_ms = settings.security.delegation_token_expiry_check_ms
         self._quorum = quorum
         self._timers = timers
         self._outbox = outbox
@@ -108,6 +139,8 @@ class Controlling:
         self._refused: dict[int, bytes] = {}
         """Brokers that are too old, each with the incarnation that was reported to the operator."""
         self._duties: list[Timer] = []
+        self.unclean_elections = 0
+        """Leaders that were elected out of sync while this node was the controller."""
 
     @property
     def _draft(self) -> Image:
@@ -120,14 +153,49 @@ class Controlling:
             named = self._settings.cluster_id or self._new_cluster_id()
             self._propose([ClusterFormed(cluster_id=named)])
         if self._draft.last_broker_epoch < 0 and self._draft.feature_level < self._host.first_level:
-            # No broker was ever part of it. In a batch of its own, since release 0.1.0 skips a
-            # batch that it cannot read: it must not miss the cluster's name.
+            # No broker was ever part of it. This record has a batch of its own, since release 0.1.0
+            # skips a batch that it cannot read, and must not skip the cluster's name.
             self._propose([FeatureLevelChanged(level=self._host.first_level)])
+        self._secure()
+        self._every(self._token_check_ms, self.remove_expired_tokens)
         if not self._host.is_alone:
             self._every(WATCH_MS, self._fence_expired)
             self._every(PROBE_MS, self._probing.probe_all)
             self._every(GROW_MS, self.grow)
             self._every(self._settings.leader_imbalance_check_interval_ms, self.prefer_leaders)
+
+    def count_unclean(self, changes: Sequence[MetadataRecord]) -> None:
+        """Count the leaders among proposed records that are elected though they lack records."""
+        draft = self._quorum.draft
+        for change in changes if draft is not None else ():
+            if not isinstance(change, PartitionChanged) or not change.unclean or change.leader < 0:
+                continue
+            topic = None if draft is None else draft.topic_by_id(bytes.fromhex(change.topic_id))
+            before = -1 if topic is None else topic.partitions[change.partition].leader
+            self.unclean_elections += change.leader != before
+
+    def _secure(self) -> None:
+        """Create the cluster's secret and its first admin, if listeners demand passwords."""
+        authentication, draft = self._host.authentication, self._draft
+        wanted = authentication.first_admin
+        if authentication.is_needed or wanted:
+            self._propose(cluster_secret(draft, authentication.random_bytes))
+        admins = first_credentials(draft, wanted)
+        self._propose(admins)
+        if admins:
+            event = "created the first admin"
+            self._outbox.append(Notice("info", event, {"user": admins[0].user}))
+        elif wanted and draft.feature_level < SECURITY_LEVEL:
+            event = "cannot create the first admin: run `barnabas cluster upgrade`, then restart"
+            self._outbox.append(Notice("warning", event, {"user": wanted[0].user}))
+
+    def alter_credentials(
+        self, request: AlterUserScramCredentialsRequest
+    ) -> Pending[AlterUserScramCredentialsResponse]:
+        """Set and delete the SCRAM credentials of users."""
+        random_bytes = self._host.authentication.random_bytes
+        altered = alter_credentials(self._draft, request, MECHANISMS, random_bytes)
+        return self._decided(altered.records, altered.response)
 
     def begin_alone(self, membership: Membership, now_ms: int) -> None:
         """Register the only broker, before it serves clients."""
@@ -172,7 +240,7 @@ class Controlling:
 
     def _check_level(self, request: BrokerRegistrationRequest) -> None:
         """Refuse a broker that is too old for the cluster; report it once for each process."""
-        draft = self._draft  # raises where another node controls the cluster
+        draft = self._draft  # raises if another node controls the cluster
         try:
             check_registration(draft, request)
         except ApiError as error:
@@ -224,15 +292,21 @@ class Controlling:
         self._heartbeats.forget(node_id)
         return self._decided(records, None)
 
-    def change_configs(self, changes: Sequence[ConfigChanged], now_ms: int) -> Pending[None]:
-        """Change configs, and the leaders that depend on them."""
+    def change_configs(
+        self,
+        changes: Sequence[ConfigChanged],
+        now_ms: int,
+        others: Sequence[MetadataRecord] = (),
+    ) -> Pending[None]:
+        """Change configs, and the leaders that depend on them, together with other records."""
         after = self._draft.fork()
         for change in changes:
             after.replay(change)
         every_topic = any(change.kind == BROKER for change in changes)
-        names = after.topics if every_topic else [change.name for change in changes]
+        topics = [change.name for change in changes if change.kind == TOPIC]
+        names = after.topics if every_topic else topics
         settled = elections.configs_changed(after, list(names), self._host.defaults_of(after))
-        return self._host.commit([*changes, *settled], now_ms)
+        return self._host.commit([*changes, *settled, *others], now_ms)
 
     def reserve_producer_ids(self, now_ms: int) -> Pending[range]:
         """Reserve a block of producer ids."""
@@ -272,6 +346,10 @@ class Controlling:
     def grow(self) -> None:
         """Add replicas that topics lack because brokers were down when they were made."""
         self._propose(grow(self._draft, self._host.topic_defaults))
+
+    def remove_expired_tokens(self) -> None:
+        """Remove expired delegation tokens, which brokers no longer accept."""
+        self._propose(expired_tokens(self._draft, self._timers.wall_ms))
 
     def _propose(self, records: Sequence[MetadataRecord]) -> None:
         """Propose the controller's own changes; if the disk refuses, the next turn tries again."""

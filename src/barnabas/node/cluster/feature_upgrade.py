@@ -10,7 +10,7 @@ after the level was raised is checked by its registration.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from barnabas.controller.features import Levels, check_levels, levels_of, wanted_level
+from barnabas.controller.feature_decisions import Levels, check_levels, levels_of, wanted_level
 from barnabas.effects import Address, Effect, Notice
 from barnabas.metadata.features import FIRST_LEVEL, LATEST_LEVEL
 from barnabas.metadata.metadata_records import FeatureLevelChanged, MetadataRecord
@@ -127,7 +127,7 @@ class Upgrading:
         try:
             before = (
                 self._quorum.require_draft().feature_level
-            )  # raises where another node has taken over
+            )  # raises if another node has taken over
             check_levels(level, known)
             self._check_unchanged(level, asked)
             records: list[MetadataRecord] = []
@@ -140,7 +140,7 @@ class Upgrading:
             answer.fail(error)
 
     def _check_unchanged(self, level: int, asked: Electorate) -> None:
-        """Refuse to decide on answers of other nodes than there are now."""
+        """Refuse to decide if the nodes have changed since they were asked."""
         if self._electorate() != asked or self._quorum.require_draft().feature_level >= level:
             raise ApiError(
                 ErrorCode.FEATURE_UPDATE_FAILED,

@@ -2,9 +2,9 @@
 
 Followers are spread over fetchers, a few for each leader. Leaders watch their followers: when one
 falls behind or has caught up, the leader asks the controller for another ISR.
-Proposals of all partitions go out together, one request at a time. What becomes of one is
-known once the controller accepts or refuses it, or the image says more; until then the partition
-reckons with either outcome, and the request is repeated.
+Proposals of all partitions are sent together, one request at a time. The outcome of a proposal is
+known once the controller accepts or refuses it, or the image shows it; until then the partition
+allows for either outcome, and the request is repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from barnabas.controller.configs import catch_up_rate
-from barnabas.controller.in_sync import DISK_REFUSES, LOG_DAMAGED
+from barnabas.controller.isr_decisions import DISK_REFUSES, LOG_DAMAGED
 from barnabas.effects import Address, Effect, Notice
 from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.metadata.metadata_records import BrokerChanged, ConfigChanged, MetadataRecord
@@ -125,6 +125,10 @@ class Replicas:
         """How long a leader may refuse appends: shorter than one that is silent may lead."""
         self._asking = False
         self._looking = False
+        self.isr_shrinks = self.isr_expands = 0
+        """How often a replica left or joined the ISR of a partition that is led here."""
+        self.failed_isr_updates = 0
+        """Proposals that the controller refused."""
 
     def apply(self, partition: Partition, placed: PartitionImage) -> None:
         """Have a replica lead, follow a leader, or wait for one."""
@@ -138,6 +142,7 @@ class Replicas:
             self._unfollow(partition)
             if not partition.leads and placed.leader_epoch and len(placed.replicas) > 1:
                 partition.leader.excuse_missing_batches()
+            self._count_change(partition, placed.isr)
             partition.lead(placed, self._me, now_ms)
             self._watch(partition)
         else:
@@ -147,12 +152,12 @@ class Replicas:
             self._follow(partition, placed)
 
     def fetched(self, partition: Partition, replica: int, broker_epoch: int, offset: int) -> None:
-        """Take note of how far a follower of a partition is."""
+        """Record how far a follower of a partition is."""
         partition.leader.fetched(replica, broker_epoch, offset, self._timers.now_ms)
         self.consider(partition)
 
     def consider(self, partition: Partition) -> None:
-        """Propose another ISR for a partition where one is due."""
+        """Propose another ISR for a partition if one is due."""
         in_sync = partition.in_sync
         if in_sync is None:
             return
@@ -169,7 +174,7 @@ class Replicas:
             self._propose()
 
     def append_refused(self, partition: Partition) -> None:
-        """Ask for another leader where the disk has refused every append for too long."""
+        """Ask for another leader if the disk has refused a partition's appends for too long."""
         in_sync = partition.in_sync
         refused_ms = partition.health.append_failures.count(self._timers.now_ms)
         if in_sync is None or refused_ms < self._refused_max_ms:
@@ -282,7 +287,7 @@ class Replicas:
                 self._held.hold(copy)
 
     def _decline(self, partition: Partition, placed: PartitionImage) -> None:
-        """Refuse to lead: other replicas have the lost records, or room, and one is elected."""
+        """Refuse to lead, so that a replica is elected that has the lost records, or disk space."""
         self._unfollow(partition)
         self._led.pop(partition, None)
         partition.follow(placed)
@@ -301,7 +306,7 @@ class Replicas:
             copy.end()
 
     def _fetcher(self, leader: int, partition: Partition) -> Fetcher:
-        """Return the one of a leader's fetchers that a partition belongs to, for good."""
+        """Return the fetcher of a leader that a partition always belongs to."""
         place = int.from_bytes(partition.topic_id[-4:]) + partition.name.partition
         number = place % max(1, self._settings.fetchers)
         fetcher = self._fetchers.get((leader, number))
@@ -412,13 +417,24 @@ class Replicas:
         if told.error_code == ErrorCode.NEW_LEADER_ELECTED:
             self._step_down(partition, told)
             return
+        if told.error_code:
+            self.failed_isr_updates += 1
         if in_sync is None or told.error_code in REFUSED:
             if in_sync is not None:
                 in_sync.proposed = None
             return
         none_removed = set(partition.isr) <= set(told.isr)
         if told.error_code == 0 and told.leader_epoch == partition.leader_epoch and none_removed:
+            self._count_change(partition, told.isr)
             partition.apply_isr_change(told.isr, told.partition_epoch, self._timers.now_ms)
+
+    def _count_change(self, partition: Partition, isr: Sequence[int]) -> None:
+        """Count a change of the ISR of a partition that this broker leads already."""
+        if not partition.leads:
+            return
+        before, after = set(partition.isr), set(isr)
+        self.isr_shrinks += bool(before - after)
+        self.isr_expands += bool(after - before)
 
     def _step_down(self, partition: Partition, told: AlterPartitionResponsePartitionData) -> None:
         """Follow the leader in the controller's answer, before the image has it."""

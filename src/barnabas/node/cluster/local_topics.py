@@ -25,6 +25,7 @@ from barnabas.model.timers import Timers
 from barnabas.node.chores.checkpointing import Points
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition, log_settings
+from barnabas.node.topic_traffic import Traffic
 from barnabas.storage.changes import Sync
 from barnabas.storage.ownership import Owned, own_folder
 from barnabas.storage.recovery import Recovered, open_log
@@ -35,16 +36,17 @@ DELETED_FOLDER = "deleted"
 STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
 OPENED_AT_ONCE = 2
-"""So many logs are opened within one event once clients are served: each makes folders and files,
+"""How many logs are opened within one event once clients are served: each makes folders and files,
 and takes milliseconds."""
 OPENED_IN_A_CLUSTER = 8
-"""So many there: a millisecond passes between two events, and a broker leads what it has opened."""
+"""How many logs are opened within one event before that: a millisecond passes between two events,
+and a broker leads what it has opened."""
 LANE = "opening of logs"
 NAMED_AT_MOST = 10
 RETIRED_NAME = re.compile("[0-9a-f]{32}(-[0-9]+)?")
-"""A topic's id, with the number of a partition where it is one of several."""
+"""The name of a retired folder: a topic's id, and the number of a partition for a single one."""
 DISCARDED_AT_ONCE = 40
-"""So many folders of deleted topics are renamed within one event."""
+"""How many folders of deleted topics are renamed within one event."""
 
 ReplicasByNumber = dict[int, Partition]
 
@@ -84,6 +86,7 @@ class LocalTopics:
         timers: Timers,
         outbox: list[Effect],
         commits: GroupCommit,
+        traffic: Traffic | None = None,
     ) -> None:
         self._host = host
         self._me = settings.broker.node_id
@@ -93,16 +96,17 @@ class LocalTopics:
         self._timers = timers
         self._outbox = outbox
         self._commits = commits
+        self._traffic = traffic
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_id: dict[TopicId, ReplicasByNumber] = {}
         self.by_name: dict[str, ReplicasByNumber] = {}
         self.on_opened: Callable[[Partition], None] = lambda _: None
         self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
         self._refused: set[TopicId] = set()
-        """Topics of which a log could not be opened, for the disk refused."""
+        """Topics of which a log could not be opened because the disk refused."""
         self._reopening = False
         self._unopened: dict[TopicId, None] = {}
-        """Topics of which more is to be opened soon."""
+        """Topics of which more logs are to be opened soon."""
         self.serves = False
         """Whether clients may be waiting while logs are opened."""
         self._when_open: list[Pending[None]] = []
@@ -110,12 +114,12 @@ class LocalTopics:
         self._opened_at_once = OPENED_AT_ONCE if self._is_alone else OPENED_IN_A_CLUSTER
         self._turns_left = self._opened_at_once
         self._to_discard: dict[str, str] = {}
-        """Folders on their way out, in this order, with their names to come."""
+        """Folders that are to be renamed and deleted, in this order, with their new names."""
         self._discards_left = DISCARDED_AT_ONCE
         self._discarding = False
         self._by_age = SealingByAge(lambda: timers.now_ms)
         self.left_behind = Points({}, {})
-        """Where the last process left the logs that were not opened yet."""
+        """The checkpointed offsets of logs that were not opened yet."""
         self._clean = False
 
     def begin(
@@ -125,7 +129,7 @@ class LocalTopics:
         recovery_points: dict[TopicPartition, int],
         high_watermarks: dict[TopicPartition, int],
     ) -> None:
-        """Know what the last process left behind, before anything is opened."""
+        """Take the checkpoints of the last process, before any log is opened."""
         self._clean = clean
         self.left_behind = Points(recovery_points, high_watermarks)
 
@@ -134,8 +138,16 @@ class LocalTopics:
         return f"{self._data}/{TOPICS_FOLDER}/{name}"
 
     def was_refused(self, topic: TopicImage) -> bool:
-        """Tell whether the disk did not let us open a log of a topic."""
+        """Tell whether the disk refused to open a log of a topic."""
         return topic.topic_id in self._refused
+
+    @property
+    def offline_replicas(self) -> int:
+        """How many replicas could not be opened, for the disk refused."""
+        topics = filter(None, map(self._host.image.topic_by_id, self._refused))
+        return sum(
+            len(self._wanted(topic)) - len(self.by_id.get(topic.topic_id, ())) for topic in topics
+        )
 
     def is_open(self, topic: TopicImage) -> bool:
         """Tell whether every replica of a topic that belongs here is open."""
@@ -148,7 +160,7 @@ class LocalTopics:
 
         Without a list of deleted topics, look for them. Return their names.
         """
-        # Dropped first: a topic that is made again goes by the same name and folder.
+        # Dropped first: a topic that is created again has the same name and folder.
         names = self._host.image.names
         suspects = list(self.by_id if deleted is None else filter(self.by_id.__contains__, deleted))
         gone = [self._drop_topic(topic_id) for topic_id in suspects if topic_id not in names]
@@ -161,7 +173,7 @@ class LocalTopics:
         return gone
 
     def when_open(self) -> Pending[None]:
-        """Answer once no log is left to be opened soon."""
+        """Answer once all logs that were to be opened soon are open."""
         answer: Pending[None] = Pending()
         self._when_open.append(answer)
         if not self._unopened:
@@ -186,7 +198,7 @@ class LocalTopics:
                 self._host.give_role(partition, topic.partitions[number])
 
     def report_strangers(self) -> None:
-        """Go on with deletions that a stop cut short; report folders that no topic owns."""
+        """Continue deletions that a stop interrupted; report folders that no topic owns."""
         outbox, disk = self._outbox, self._disk
         deleted = f"{self._data}/{DELETED_FOLDER}"
         ignored = []
@@ -203,7 +215,7 @@ class LocalTopics:
                 outbox.append(Notice("warning", "a folder belongs to no topic", facts))
 
     def report(self, what: str, recovered: Recovered) -> None:
-        """Tell the operator what opening a log brought to light."""
+        """Report to the operator what opening a log has shown."""
         if recovered.truncated_bytes:
             facts: dict[str, object] = {"log": what, "bytes": recovered.truncated_bytes}
             self._outbox.append(
@@ -215,7 +227,7 @@ class LocalTopics:
         self._report_ignored(recovered.log.folder, recovered.ignored)
 
     def _report_ignored(self, folder: str, names: Sequence[str]) -> None:
-        """Name what lies in a folder and is not the broker's, so that the operator can look."""
+        """Report the files in a folder that are not the broker's, so that the operator can look."""
         if names:
             shown = [n if n.isprintable() else ascii(n) for n in names[:NAMED_AT_MOST]]
             facts = {"folder": folder, "count": len(names), "names": shown}
@@ -228,7 +240,7 @@ class LocalTopics:
         return {n: None for n, placed in enumerate(topic.partitions) if me in placed.replicas}
 
     def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
-        """Pass a topic's configuration on where it changed; to work it out is dear."""
+        """Apply a topic's configuration if it changed; computing it is expensive."""
         source = (topic.config, defaults)
         if self._configured.get(topic.topic_id) == source:
             return
@@ -239,7 +251,7 @@ class LocalTopics:
                 partition.configure(config)
 
     def _try_to_open(self, topic: TopicImage, wanted: Iterable[int]) -> None:
-        """Open what is not open of a topic; where the disk refuses, try again later."""
+        """Open the logs of a topic that are not open; if the disk refuses, try again later."""
         try:
             self._open(topic, wanted)
         except (OSError, StorageError) as error:
@@ -276,7 +288,7 @@ class LocalTopics:
         self._open_soon()
 
     def _open_some(self) -> None:
-        """Go on with what was left for later, topic by topic: the others are not looked at yet."""
+        """Continue with the logs that are to be opened later, topic by topic."""
         self._turns_left = self._opened_at_once
         defaults = self._host.topic_defaults
         while self._unopened and self._turns_left:
@@ -346,6 +358,8 @@ class LocalTopics:
         partition.health.damaged_at = recovered.damaged_from
         if not recovered.log.is_synced:
             self._commits.left_unsynced(partition.flusher)
+        if self._traffic is not None:
+            partition.count_in(self._traffic.of(topic.name))
         self.partitions[name] = partition
         self.on_opened(partition)
         return partition
@@ -357,6 +371,8 @@ class LocalTopics:
         self._refused.discard(topic_id)
         name = self._name_of(dropped)
         del self.by_name[name]
+        if self._traffic is not None:
+            self._traffic.forget(name)
         for partition in dropped.values():
             del self.partitions[partition.name]
         for partition in dropped.values():  # no request can find them now
@@ -379,7 +395,7 @@ class LocalTopics:
         self._discard(f"{self.folder(topic.name)}/{number}", f"{topic.topic_id.hex()}-{number}")
 
     def _discard(self, folder: str, retired_name: str) -> None:
-        """Take a folder out of sight, and have it deleted; of many, some a little later."""
+        """Rename a folder, and have it deleted; if there are many, some a little later."""
         self._to_discard[folder] = retired_name
         if self._discards_left:
             self._discard_first()
@@ -396,17 +412,17 @@ class LocalTopics:
             self._timers.after(1, self._discard_some)
 
     def _free(self, folder: str) -> None:
-        """Make room where a folder is to be made, and only in the order in which others went."""
+        """Rename folders, in their order, until the one is gone whose name is needed again."""
         while folder in self._to_discard:
             self._discard_first()
 
     def discard_all(self) -> None:
-        """Leave nothing for later: the node stops."""
+        """Rename the remaining folders now: the node stops."""
         while self._to_discard:
             self._discard_first()
 
     def _discard_first(self) -> None:
-        """Give the next folder another name, and have it deleted once that is safe.
+        """Rename the next folder, and have it deleted once that is durable.
 
         The rename must be durable before any file is removed: the replica may return to this
         broker, and half of one that a power cut restores looks as if records were deleted.
@@ -429,7 +445,7 @@ class LocalTopics:
         outbox.append(MakeDurable(safe, lambda: outbox.append(removal)))
 
     def _unused_name(self, path: str) -> str:
-        """Return a name for a folder: what had it before may not be deleted yet."""
+        """Return an unused name for a folder: an earlier folder of the name may still be there."""
         number, name = 0, path
         while self._disk.exists(name):
             number += 1

@@ -67,7 +67,7 @@ class Quorum:
         self.image = Image()
         self.draft: Image | None = None
         self.offset = 0
-        """Everything below is in the image."""
+        """The offset below which everything is in the image."""
         self._follower = follower
         self._proposals: deque[Proposal] = deque()
         self.raft = Raft(
@@ -100,14 +100,14 @@ class Quorum:
         return self.draft
 
     def open(self) -> Recovered:
-        """Read what is stored; raise `StorageError` where what was committed is damaged."""
+        """Read what is stored; raise `StorageError` if committed records are damaged."""
         return self.raft.open()
 
     def propose(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[None]:
         """Have records committed; the answer comes once this node has acted on them.
 
-        Raises `ApiError` where this node does not control, or the disk refuses: then nothing has
-        changed. Without records the answer waits for what was proposed before.
+        Raises `ApiError` if this node is not the active controller, or the disk refuses: then
+        nothing has changed. Without records the answer waits for earlier proposals.
         """
         if self.draft is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "another node controls the cluster")
@@ -133,7 +133,7 @@ class Quorum:
             ) from error
 
     def load_snapshot(self, records: Iterable[tuple[bytes, bytes]]) -> None:
-        """Begin anew from a snapshot."""
+        """Start again from a snapshot."""
         image = Image()
         for key, value in records:
             image.replay(_known(decode(key, value)))
@@ -142,7 +142,7 @@ class Quorum:
         self._follower.metadata_changed(None)
 
     def committed(self, records: Sequence[tuple[bytes, bytes]], end_offset: int) -> None:
-        """Take in one batch, and act on it."""
+        """Apply one batch, and act on it."""
         changes = [_known(decode(key, value)) for key, value in records]
         for change in changes:
             self.image.replay(change)
@@ -157,13 +157,13 @@ class Quorum:
             self.raft.identity.cluster_id = self.image.cluster_id
 
     def became_active(self, epoch: int) -> None:
-        """Control the cluster: everything that was committed is in the image now."""
+        """Become the active controller: the image has everything that was committed."""
         del epoch
         self.draft = self.image.fork()
         self._follower.became_controller()
 
     def resigned(self) -> None:
-        """Control nothing any more."""
+        """Stop being the active controller."""
         self.draft = None
         proposals, self._proposals = self._proposals, deque()
         for proposal in proposals:

@@ -140,7 +140,12 @@ class Peers:
         asked.when_done(answered, lambda _: answered(None))
 
     def forward(
-        self, node_id: NodeId, forwarded: ForwardedRequest, timeout_ms: int
+        self,
+        node_id: NodeId,
+        forwarded: ForwardedRequest,
+        timeout_ms: int,
+        *,
+        needs_envelope: bool = False,
     ) -> Pending[bytes]:
         """Send a client's request to a broker; return the body of its response.
 
@@ -148,7 +153,8 @@ class Peers:
         Otherwise the request is written in a version that the other broker serves, and its
         response in the client's; `ApiError` with UNSUPPORTED_VERSION says that there is none.
 
-        A broker that serves Envelope also learns who the client is (`protocol/envelopes.py`).
+        A broker that serves Envelope also learns who the client is (`protocol/envelopes.py`). With
+        `needs_envelope` no other broker gets the request.
 
         Each API has its own lane: some of them take long.
         """
@@ -165,8 +171,15 @@ class Peers:
             else:
                 answer.complete(bytes(content))
 
-        lane = f"forward-{api_key}"
-        envelope = partial(_in_envelope, forwarded, answer)
+        ask = partial(
+            Ask,
+            address=address,
+            lane=f"forward-{api_key}",
+            api_key=api_key,
+            timeout_ms=timeout_ms,
+            envelope=partial(_in_envelope, forwarded, answer),
+            needs_envelope=needs_envelope,
+        )
 
         def for_versions(low: int, high: int) -> Ask | None:
             try:
@@ -180,19 +193,14 @@ class Peers:
             encode = encoder(response_class(api_key), api_version)
             translated.when_done(lambda response: answer.complete(encode(response)), answer.fail)
             done = partial(_received, address, api_key, version, translated)
-            return Ask(address, lane, api_key, version, body, timeout_ms, done, envelope=envelope)
+            return ask(api_version=version, body=body, done=done)
 
         self._outbox.append(
-            Ask(
-                address,
-                lane,
-                api_key,
-                api_version,
-                forwarded.body,
-                timeout_ms,
-                received,
-                for_versions,
-                envelope,
+            ask(
+                api_version=api_version,
+                body=forwarded.body,
+                done=received,
+                for_versions=for_versions,
             )
         )
         return answer
@@ -217,7 +225,7 @@ class Peers:
 
 
 def nearest_version(api_key: int, wanted: int, low: int, high: int) -> int:
-    """Return the served version that is nearest to the wanted one; raise where none is known."""
+    """Return the served version that is nearest to the wanted one; raise if none is known."""
     facts = APIS[api_key]
     version = max(low, min(wanted, high))
     if high < low or not facts.low <= version <= facts.high:

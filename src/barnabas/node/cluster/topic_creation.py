@@ -1,10 +1,10 @@
 """Creates topics that a broker itself needs: as the controller, or by asking the controller.
 
-Such a topic is made even while brokers are down, with as many replicas as there are brokers for.
-How many it is to have is recorded with it, from feature level 2 on, and the controller adds the
-rest when brokers are back (`controller/growth.py`). The controller learns of that number from a
-config of the request, `barnabas.replication.factor`: a CreateTopics request without it is a
-client's, and is refused where brokers are missing.
+Such a topic is created even while brokers are down, with as many replicas as there are brokers for.
+From feature level 2 on, its replication factor is recorded with it, and the controller adds the
+missing replicas when brokers are back (`controller/growth.py`). The controller gets that number
+from a config of the request, `barnabas.replication.factor`. A CreateTopics request without it comes
+from a client, and is refused if brokers are missing.
 
 The answer waits until the topic is in the image of this broker, so that the next request about it
 finds it.
@@ -82,7 +82,7 @@ class Creation:
     ) -> Pending[None]:
         """Create a topic with a replication factor; answer once it is in the metadata here.
 
-        Raises `ApiError`, or fails with it, where it is refused.
+        Raises `ApiError`, or fails with it, if it is refused.
         """
         if self._quorum.is_controller:
             return self._decide(name, partitions, copies, config, now_ms)
@@ -110,7 +110,7 @@ class Creation:
         return not self._host.is_alone and level >= WANTED_FACTOR_LEVEL
 
     def factor(self, copies: int) -> Factor:
-        """Return how many replicas a topic gets now, and how many it is to have."""
+        """Return how many replicas a topic gets now, and its replication factor."""
         found = factor_for(self._quorum.require_draft(), copies)
         return found._replace(wanted=0) if self._host.is_alone else found
 

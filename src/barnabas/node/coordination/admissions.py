@@ -93,7 +93,7 @@ class Admissions:
         self._admit(transactional_id, producer, list(asked), adds=adds).when_done(tell, fail)
 
     def ended(self, partition: TopicPartition, last: ProducerIdAndEpoch) -> None:
-        """Take note of a marker: a batch that was admitted before it comes too late."""
+        """Record a marker: a batch that was admitted before it comes too late."""
         self._endings.ended((partition, last.producer_id), last.producer_epoch)
 
     def _open(self, entrance: Entrance) -> Queue:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, TypeVar
 
+from barnabas.groups.group_counts import GroupCounts
 from barnabas.groups.group_machine import GroupMachine
 from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Image
 from barnabas.model.coordination import Machine, Outcome
@@ -58,14 +59,17 @@ class CoordinatorKind(Generic[M]):
 
 
 def groups_kind(
-    settings: GroupSettings, image: Callable[[], Image], rng: Random
+    settings: GroupSettings,
+    image: Callable[[], Image],
+    rng: Random,
+    counts: GroupCounts | None = None,
 ) -> CoordinatorKind[GroupMachine]:
     """Return the coordinators of consumer groups."""
     return CoordinatorKind(
         topic=GROUPS_TOPIC,
         key_type=GROUP_KEY,
         partitions=settings.offsets_partitions,
-        make=lambda shard: GroupMachine(settings, shard, image, rng),
+        make=lambda shard: GroupMachine(settings, shard, image, rng, counts),
         topics_changed=GroupMachine.topics_changed,
     )
 

@@ -66,7 +66,7 @@ class CoordinatorSet(Generic[M]):
     def ensure(self, now_ms: int) -> Pending[None]:
         """Create the internal topic if it does not exist; answer once the metadata has it.
 
-        Raises `ApiError` where it cannot be created, or the answer fails with it.
+        Raises `ApiError` if it cannot be created, or the answer fails with it.
         """
         return self._state_topic.ensure(now_ms)
 
@@ -93,8 +93,8 @@ class CoordinatorSet(Generic[M]):
     def shard_for(self, key: str) -> Shard[M]:
         """Return the coordinator of a group id or a transactional id.
 
-        Raises NOT_COORDINATOR where another broker leads its partition,
-        COORDINATOR_NOT_AVAILABLE where no broker does yet, and COORDINATOR_LOAD_IN_PROGRESS while
+        Raises NOT_COORDINATOR if another broker leads its partition,
+        COORDINATOR_NOT_AVAILABLE if no broker does yet, and COORDINATOR_LOAD_IN_PROGRESS while
         this broker reads the state.
         """
         return self._shard(self.partition_for(key))

@@ -100,7 +100,7 @@ class Shard(Generic[M]):
     def load(self, limit_bytes: int | None) -> bool:
         """Read the stored state, up to a limit; return whether there is nothing left to read.
 
-        Raises `StorageError` or `OSError` where the log cannot be read.
+        Raises `StorageError` or `OSError` if the log cannot be read.
         """
         left = limit_bytes
         while not self.is_closed and (left is None or left > 0):

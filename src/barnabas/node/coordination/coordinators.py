@@ -34,7 +34,7 @@ class Coordinators:
     ) -> None:
         self._host = host
         self._topic_names: dict[TopicId, str] = {}
-        """The topics that coordinators were told of."""
+        """The topics that the coordinators know."""
         self.topics: dict[str, AnyCoordinators] = {}
         """The coordinators by the internal topic that stores their state."""
         self.by_key_type: dict[int, AnyCoordinators] = {}

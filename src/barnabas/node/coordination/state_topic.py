@@ -59,7 +59,7 @@ class StateTopic:
     def ensure(self, now_ms: int) -> Pending[None]:
         """Create the topic if it does not exist; answer once the metadata has it.
 
-        Raises `ApiError` where it cannot be created, or the answer fails with it.
+        Raises `ApiError` if it cannot be created, or the answer fails with it.
         """
         ready: Pending[None] = Pending()
         if not self._waiting and self._name in self._maker.image.topics:
@@ -78,7 +78,7 @@ class StateTopic:
     def _create(self, now_ms: int) -> Pending[None]:
         maker = self._maker
         live, cluster = len(maker.nodes), maker.settings.cluster
-        # A topic that is created too early would stay on the first brokers for good.
+        # A topic that is created too early would stay on the first brokers forever.
         if cluster.roles == "both" and live <= len(cluster.voters) // 2:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few brokers are up")
         replicas = maker.settings.replication.internal_replication_factor

@@ -2,10 +2,10 @@
 
 Nearly every batch is checked and appended within its event. One with very many records is checked
 in steps, and batches for the same partition wait behind it, so that they are appended in the order
-in which they came: idempotent producers rely on that. What waits is a copy of the bytes, since the
+in which they arrived: idempotent producers rely on that. The bytes that wait are copied, since the
 next request overwrites the buffer in which the batch was received.
 
-Where the transaction of a batch ends while it waits, the batch comes too late for it.
+If the transaction of a batch ends while it waits, the batch is too late and is refused.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LANE = "checks of batches"
 WAITING_BYTES_MAX = 64 * 1024 * 1024
-"""How much waits in all queues together. One batch may wait, however large it is."""
+"""The limit of bytes in all queues together. A single batch may always wait."""
 
 Outcome = memoryview | ApiError
 """The batch to append, or why it is refused."""

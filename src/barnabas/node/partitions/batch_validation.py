@@ -4,11 +4,12 @@ For most topics, the header and one checksum are enough. Records are read for a 
 where each needs a key, for a topic whose `compression.type` is not the producer's, and where the
 header's timestamps are out of range.
 
-There are limits, since a few bytes may unpack into very many records. A batch over a limit gets
+There are limits, since a few bytes may decompress into very many records. A batch over a limit gets
 MESSAGE_TOO_LARGE, after which no producer sends the same batch again: librdkafka fails its records
-and the Java producer splits it into smaller batches. (After INVALID_RECORD, for what cannot be
-read, none of them splits it.) A check that takes longer than an event is done in steps
-(`model/steps.py`), in the queue of its partition (`node/partitions/batch_checking.py`).
+and the Java producer splits it into smaller batches. (No producer splits a batch after
+INVALID_RECORD, the error for a batch that cannot be read.) A check that takes longer than an event
+is done in steps (`model/steps.py`), in the queue of its partition
+(`node/partitions/batch_checking.py`).
 """
 
 from barnabas.metadata.topic_config import COMPACT, TopicConfig
@@ -58,19 +59,19 @@ RECORDS_MAX = 1_000_000
 """The largest batch whose records are opened: librdkafka's limit for `batch.num.messages`."""
 UNPACKED_BYTES_MIN = 16 * 1024 * 1024
 UNPACKED_FACTOR = 16
-"""Records may take this many times `max.message.bytes` once they are unpacked, and never less than
-the bytes above are allowed."""
+"""Uncompressed records may take this many times `max.message.bytes`, and at least the bytes
+above."""
 RECORDS_A_STEP = 1_000
 LENGTHS_A_STEP = 10_000
-"""How many records an event looks at, and of how many it reads the lengths alone."""
+"""How many records one event reads, and of how many it reads only the lengths."""
 
 
 class MustWaitError(BrokerError):
-    """A batch cannot be checked within an event, or comes behind one that is being checked."""
+    """A batch cannot be checked within an event, or follows one that is being checked."""
 
 
 def parse_header_or_refuse(records: memoryview) -> BatchHeader:
-    """Read the header of what a producer sent, if it can have one."""
+    """Read the batch header of what a producer sent; refuse bytes that are too short for one."""
     if len(records) < HEADER_BYTES:
         raise ApiError(ErrorCode.INVALID_RECORD, "the records are shorter than a batch header")
     return parse_header(records)
@@ -83,10 +84,10 @@ def checked(
     now_ms: int,
     queue: object | None = None,
 ) -> memoryview:
-    """Return the batch to append, which is nearly always the one given; raise `ApiError` else.
+    """Return the batch to append, nearly always the one given; raise `ApiError` to refuse it.
 
-    Raises `MustWaitError` where that takes longer than an event (`checking` does it in steps), or
-    where other batches of the partition are in the queue, which come first.
+    Raises `MustWaitError` if the check takes longer than an event (`checking` does it in steps), or
+    if other batches of the partition are in the queue, which come first.
     """
     if queue is not None:
         raise MustWaitError
@@ -96,7 +97,7 @@ def checked(
         or header.base_timestamp < now_ms - config.message_timestamp_before_max_ms
         or COMPACT in config.cleanup_policy
         or config.compression_type != PRODUCER_CODEC
-    ):  # the header does not say enough
+    ):  # the header is not enough
         begun = begin(_opened(batch, header, config, now_ms))
         if isinstance(begun, Rest):
             raise MustWaitError
@@ -109,7 +110,7 @@ def checked(
 def checking(
     batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int
 ) -> Steps[memoryview]:
-    """Do the same as `checked` in steps, for a batch whose shape was checked."""
+    """Do the same as `checked` in steps, for a batch whose header was checked."""
     batch = yield from _opened(batch, header, config, now_ms)
     if len(batch) > config.segment_bytes:
         raise _over_segment(batch, config)
@@ -147,7 +148,7 @@ def _opened(
 def _records_checked(
     batch: memoryview, header: BatchHeader, config: TopicConfig, times: "_Times", codec: Codec
 ) -> Steps[memoryview]:
-    """Check every record, and compress them again where the topic wants another codec."""
+    """Check every record, and compress them again if the topic has another codec."""
     count = header.record_count
     if count > RECORDS_MAX:
         raise ApiError(
@@ -193,13 +194,13 @@ def _lengths_checked(body: bytes, count: int) -> Steps[None]:
 
 
 def unpacked_bytes_max(config: TopicConfig) -> int:
-    """Return how many bytes the records of a batch may take that must be opened."""
+    """Return how many bytes the records of a batch may take uncompressed."""
     wanted = max(UNPACKED_BYTES_MIN, UNPACKED_FACTOR * config.max_message_bytes)
     return min(wanted, OUTPUT_BYTES_MAX)
 
 
 class _Times:
-    """The timestamps that a topic takes; a record without one is taken."""
+    """The timestamps that a topic accepts; a record without one is accepted."""
 
     def __init__(self, header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
         self._header = header
@@ -213,7 +214,7 @@ class _Times:
 
     @property
     def deltas(self) -> tuple[int, int, int] | None:
-        """The limits as `RecordCheck` wants them; None where the records need not be asked."""
+        """The limits for `RecordCheck`; None if the records need not be read."""
         base = self._header.base_timestamp
         if not self.must_check or self._is_fixed:
             return None
@@ -221,11 +222,11 @@ class _Times:
 
     @property
     def _is_fixed(self) -> bool:
-        """Whether all records have the timestamp of the batch, by a claim of the producer's."""
+        """Whether all records have the timestamp of the batch, as the producer claims."""
         return bool(self._header.attributes & LOG_APPEND_TIME)
 
     def refuse(self, check: RecordCheck) -> None:
-        """Refuse the batch where the records that were checked, or the header, are out of range."""
+        """Refuse the batch if the timestamps of its records or its header are out of range."""
         if not self.must_check:
             return
         header = self._header
@@ -260,7 +261,7 @@ def _refuse_without_key(check: RecordCheck, total: int) -> None:
 def check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) -> None:
     """Refuse a batch for what its header and its checksum say."""
     size = len(batch)
-    # Taken apart once: that costs as much as to ask it for two of its fields.
+    # Unpacked once: that costs as much as reading two of its fields.
     _, length, _, magic, crc, attributes, last_delta, _, _, producer, _, sequence, count = header
     if magic != MAGIC:
         raise ApiError(

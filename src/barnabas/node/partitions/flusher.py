@@ -20,6 +20,7 @@ class Flusher:
     """The syncs of one log."""
 
     __slots__ = (
+        "_appends",
         "_commits",
         "_is_flushing",
         "_on_flushed",
@@ -41,6 +42,8 @@ class Flusher:
         self.log = log
         self.is_stopped = self._is_flushing = False
         self._outbox, self._commits, self._on_flushed = outbox, commits, on_flushed
+        self._appends = 0
+        """How many appends there were since the last sync began."""
         self._set_config(config)
 
     def _set_config(self, config: TopicConfig) -> None:
@@ -51,7 +54,7 @@ class Flusher:
     def configure(self, config: TopicConfig) -> None:
         """Apply another topic configuration, and sync what it no longer allows to be unsynced."""
         self._set_config(config)
-        self._commits.left_unsynced(self)  # what waited for a sync may now wait for the timer
+        self._commits.left_unsynced(self)  # records that waited for a sync may wait for the timer
         self.flush_if_due()
 
     @property
@@ -61,27 +64,29 @@ class Flusher:
 
     def appended(self, size: int) -> None:
         """Have appended bytes synced, according to the topic's `flush` setting."""
+        self._appends += 1
         if self.on_ack:
             self._commits.appended(self, size)
         else:
             self._commits.unsynced[self] = None
 
     def flush_if_due(self) -> None:
-        """Start a sync where `flush=ack` asks for one."""
+        """Start a sync if `flush=ack` asks for one."""
         if self.on_ack and self.log.flushed_offset < self.log.end_offset:
             self.flush()
 
     def flush(self, *, urgent: bool = True) -> None:
         """Start a sync of everything appended so far, unless one is running or nothing needs it.
 
-        Not urgent is a sync that no client waits for.
+        A sync that no client waits for is not urgent.
         """
         task = None if self._is_flushing or self.is_stopped else self.log.begin_flush()
         if task is None:
             return
         self._is_flushing = True
+        appends, self._appends = self._appends, 0
         if urgent:
-            self._outbox.append(Flush(task, lambda: self._flushed(task)))
+            self._outbox.append(Flush(task, lambda: self._flushed(task), appends))
         else:
             safe = Sync(task.files, task.folders)
             self._outbox.append(MakeDurable(safe, lambda: self._flushed(task)))

@@ -26,7 +26,7 @@ class FollowerLog:
     def append(self, records: memoryview) -> None:
         """Append the batches that the leader sent, up to the first that is damaged.
 
-        Raises `CorruptBatchError` where one is damaged, `OSError` where the disk refuses.
+        Raises `CorruptBatchError` if one is damaged, `OSError` if the disk refuses.
         """
         headers: list[BatchHeader] = []
         try:
@@ -49,11 +49,15 @@ class FollowerLog:
             # The last batch here has a wrong offset: no batch of the leader ends there.
             health.found_damage(first.base_offset)
             raise CorruptBatchError(f"no batch of the leader ends at {end_offset}")
-        failures = health.append_failures
+        failures, traffic = health.append_failures, partition.traffic
+        if traffic is not None:
+            traffic.replication_bytes_in += len(records)
         try:
             log.append_replicated(records, headers)
         except OSError as error:
             failures.refused(error)
+            if traffic is not None:
+                traffic.storage_errors += 1
             raise
         else:
             if failures.are_refused:

@@ -8,7 +8,7 @@ from barnabas.effects import Effect
 from barnabas.node.partitions.follower_log import FollowerLog
 from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.fetch import Diverging
-from barnabas.protocol.replica_fetch import Copied
+from barnabas.protocol.replica_fetch_codec import Copied
 from barnabas.replication.following import Fetcher, Key
 
 
@@ -56,7 +56,7 @@ class FollowerReplica:
         return self._is_held and self._partition.health.listener is self
 
     def resume(self) -> None:
-        """Follow, for the disk accepts writes again."""
+        """Follow, because the disk accepts writes again."""
         self._is_held = False
         self._partition.health.append_failures.ended()
         self._follow()
@@ -114,7 +114,7 @@ class FollowerReplica:
 
     @property
     def last_epoch(self) -> int:
-        """The leader epoch of the last batch, -1 where there is none."""
+        """The leader epoch of the last batch, -1 if there is none."""
         return self._partition.log.epochs.last
 
     @property
@@ -154,7 +154,7 @@ class FollowerReplica:
             deleted.when_done(lambda _: self._start_moved(), lambda _: self._finish_start())
 
     def _start_moved(self) -> None:
-        """Move on where the leader's log starts higher now; else finish."""
+        """Continue if the leader's log starts higher now; otherwise finish."""
         self._moves_start = False
         if self._partition.health.listener is self:
             self._follow_start()

@@ -2,7 +2,7 @@
 
 A fetch tells the leader how far a replica is. A replica that resigned as leader because of a full
 disk has everything that the new leader has until the next record is written. A fetch would bring it
-back into the ISR, where every write then waits for it, and back to the lead where it is the
+back into the ISR, where every write then waits for it, and back to the lead if it is the
 preferred replica. So it fetches only once its disk accepts a write again.
 """
 

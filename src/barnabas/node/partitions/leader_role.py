@@ -19,6 +19,7 @@ from barnabas.node.partitions.flusher import Flusher
 from barnabas.node.partitions.rejected_batches import Refusals
 from barnabas.node.partitions.replica_health import ReplicaHealth
 from barnabas.node.partitions.watermark import Watermark
+from barnabas.node.topic_traffic import TopicTraffic
 from barnabas.protocol.markers import parse_marker
 from barnabas.protocol.records import (
     TRANSACTIONAL,
@@ -39,7 +40,7 @@ class Appended(NamedTuple):
     required_offset: int
 
 
-# What `Appended._make` does, without looking it up: this runs once a batch.
+# Does the same as `Appended._make` without an attribute lookup: this runs once for each batch.
 _new_appended = tuple.__new__
 
 
@@ -59,6 +60,7 @@ class LeaderRole:
         "_watermark",
         "in_sync",
         "is_under_min_isr",
+        "traffic",
         "verifications",
     )
 
@@ -81,12 +83,14 @@ class LeaderRole:
         self._epoch: int | None = None
         """The leader epoch; None while another broker leads."""
         self.in_sync: InSync | None = None
-        """The followers; None where there are none, and while another broker leads."""
+        """The followers; None if there are none, and while another broker leads."""
         self.is_under_min_isr = False
         """Whether fewer replicas are in sync than acks=all needs."""
         self._refusals = Refusals()
         self.verifications = Verifications()
         """Producers that wait for the coordinator to add this partition to their transaction."""
+        self.traffic: TopicTraffic | None = None
+        """The numbers of the topic; None where nothing is counted."""
         self.configure(config)
 
     def configure(self, config: TopicConfig) -> None:
@@ -146,7 +150,7 @@ class LeaderRole:
     ) -> Appended:
         """Append a producer's batch; raise the `ApiError` with which it is refused.
 
-        Raises `MustWaitError` where the batch must first be checked in its partition's queue
+        Raises `MustWaitError` if the batch must first be checked in its partition's queue
         (`node/partitions/batch_checking.py`).
         """
         if self._epoch is None:
@@ -160,6 +164,8 @@ class LeaderRole:
         if header.producer_id >= 0:
             sent = self._sent_before(header)
             if sent is not None:
+                if self.traffic is not None:
+                    self.traffic.produces += 1
                 return Appended(sent.first_offset, -1, sent.last_offset + 1)
         append_time_ms = -1
         if self._stamps:
@@ -169,20 +175,25 @@ class LeaderRole:
         try:
             base_offset = self._log.append(records, header, self._epoch)
         except OSError as error:
-            failure = self._health.append_refused(error)
+            failure = self._refused_by_disk(error)
             self.note_refusal(header, failure.code)
             raise failure from error
         if self._refusals.by_id or self.verifications.by_id:
             self._refusals.written(header)
             self.verifications.forget(header.producer_id)
-        self._appended(len(records))
+        size, traffic = len(records), self.traffic
+        if traffic is not None:
+            traffic.produces += 1
+            traffic.messages_in += header.last_offset_delta + 1
+            traffic.bytes_in += size
+        self._appended(size)
         return _new_appended(Appended, (base_offset, append_time_ms, self._log.end_offset))
 
     def append_own(self, batch: bytearray) -> None:
         """Append a batch that this broker made, always with the guarantees of acks=all.
 
-        Raises `ApiError` where the disk refuses, where another broker leads, where too few replicas
-        are in sync, or where the batch belongs to a transaction of a producer whose epoch was
+        Raises `ApiError` if the disk refuses, if another broker leads, if too few replicas are in
+        sync, or if the batch belongs to a transaction of a producer whose epoch was
         raised since.
         """
         if self._epoch is None:
@@ -194,8 +205,17 @@ class LeaderRole:
         try:
             self._log.append(memoryview(batch), header, self._epoch)
         except OSError as error:
-            raise self._health.append_refused(error) from error
+            raise self._refused_by_disk(error) from error
+        if self.traffic is not None:
+            self.traffic.messages_in += header.last_offset_delta + 1
+            self.traffic.bytes_in += len(batch)
         self._appended(len(batch))
+
+    def _refused_by_disk(self, error: OSError) -> ApiError:
+        """Record that the disk refused an append; return the error for the client."""
+        if self.traffic is not None:
+            self.traffic.storage_errors += 1
+        return self._health.append_refused(error)
 
     def append_marker(self, batch: bytearray, transaction_version: int) -> int:
         """Append a transaction marker; return the high watermark at which it is committed."""
@@ -218,7 +238,7 @@ class LeaderRole:
             self._watermark.wake_followers()
 
     def _sent_before(self, header: BatchHeader) -> SentBatch | None:
-        """Return the batch that this one repeats; raise where its sequence does not follow."""
+        """Return the batch that this one repeats; raise if its sequence does not follow."""
         producers = self._log.producers
         overtakes = False
         try:
@@ -236,7 +256,7 @@ class LeaderRole:
             raise ApiError(code, "a batch before this one was refused") from error
 
     def excuse_missing_batches(self) -> None:
-        """Assume for a while that the previous leader refused the batches that are missing here."""
+        """Assume for a while that the previous leader refused batches that are missing here."""
         self._refusals.took_lead(self._timers.now_ms)
 
     def note_refusal(self, header: BatchHeader, code: ErrorCode) -> None:
@@ -244,7 +264,7 @@ class LeaderRole:
         self._refusals.note(header, code, self._timers.now_ms)
 
     def check_min_isr(self) -> None:
-        """Raise `ApiError` where fewer replicas are in sync than acks=all needs."""
+        """Raise `ApiError` if fewer replicas are in sync than acks=all needs."""
         if self.is_under_min_isr:
             assert self.in_sync is not None
             needed, count = self.in_sync.effective_min_isr, len(self.in_sync.isr)

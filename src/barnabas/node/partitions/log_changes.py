@@ -66,9 +66,9 @@ class LogChanges:
         return answer
 
     def _delete(self) -> ChangeSteps[None]:
-        """Delete what was asked for by the time that this change has its turn.
+        """Delete what was asked for before this change started.
 
-        A request may name a thousand partitions, and each is to have an event of its own.
+        A request may name a thousand partitions, and each has a separate event.
         """
         yield Sync()
         self._deleting, self._deletions = self._deletions, []
@@ -81,7 +81,7 @@ class LogChanges:
             each.answer.complete(None)
 
     def _refused(self, error: OSError) -> None:
-        # One that was abandoned before its turn has its requests still among those to come.
+        # If the change was abandoned before it started, its requests are still in the list.
         deleting, self._deleting = self._deleting or self._deletions, []
         if deleting is self._deletions:
             self._deletions = []

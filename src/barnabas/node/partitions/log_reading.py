@@ -1,8 +1,8 @@
 """Reads a partition's log for a fetch, within the time that one event may take.
 
-What was stored before this process started is checked before it is first served
-(`storage/trust.py`). Where that is more than a fetch may check by itself, the read finds nothing
-for now; the log is checked in steps, and the fetches that wait look again after each block.
+Batches that were stored before this process started are checked before they are first served
+(`storage/trust.py`). If that is more than one fetch may check, the read returns nothing for now;
+the log is checked in steps, and the fetches that wait look again after each block.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ def read(
     *,
     at_least_one: bool,
 ) -> FileSlice | None:
-    """Return batches from an offset on; None where there are none, or none that were checked."""
+    """Return batches from an offset on; None if there are none, or none that were checked."""
     try:
         return partition.log.read(
             offset, limit_bytes, upper, at_least_one=at_least_one, allowance=allowance

@@ -31,6 +31,7 @@ from barnabas.node.partitions.leader_role import LeaderRole
 from barnabas.node.partitions.log_changes import LogChanges
 from barnabas.node.partitions.replica_health import ReplicaHealth
 from barnabas.node.partitions.watermark import Watermark
+from barnabas.node.topic_traffic import TopicTraffic
 from barnabas.protocol.fetch import Diverging
 from barnabas.replication.divergence import divergence
 from barnabas.replication.in_sync import InSync
@@ -62,6 +63,7 @@ class Partition:
         "placed",
         "retired",
         "topic_id",
+        "traffic",
         "watermark",
     )
 
@@ -101,6 +103,12 @@ class Partition:
         self.follower = FollowerRole(name, log, self.watermark, self.health, outbox)
         self._changes: LogChanges | None = None
         self._outbox = outbox
+        self.traffic: TopicTraffic | None = None
+        """The numbers of the topic; None where nothing is counted."""
+
+    def count_in(self, traffic: TopicTraffic) -> None:
+        """Add what goes through this replica to the numbers of its topic."""
+        self.traffic = self.leader.traffic = traffic
 
     @property
     def replicas(self) -> Sequence[int]:
@@ -114,7 +122,7 @@ class Partition:
 
     @property
     def in_sync(self) -> InSync | None:
-        """The followers, where this replica leads and there are any."""
+        """The followers, if this replica leads and there are any."""
         return self.leader.in_sync
 
     @property
@@ -135,10 +143,10 @@ class Partition:
         return health.lost_records or (cannot_begin and not self.leads)
 
     def lead(self, placed: PartitionImage, me: int, now_ms: int) -> None:
-        """Become the leader, or stay it with other replicas or another ISR."""
+        """Become the leader, or apply other replicas or another ISR."""
         epochs = placed.leader_epoch, placed.partition_epoch
         if self.leads and epochs < (self.leader_epoch, self.placed.partition_epoch):
-            return  # the controller's response was faster than the image, and is newer
+            return  # the controller's response, which was applied before, is newer than the image
         self.placed, self.leads = placed, True
         self.leader_id, self.leader_epoch = me, placed.leader_epoch
         self.leader.lead(placed, me, now_ms)
@@ -153,7 +161,7 @@ class Partition:
         self.placed, self.leads = placed, False
         self.leader_id, self.leader_epoch = placed.leader, placed.leader_epoch
         self.leader.resign()
-        # An epoch in which this replica led and wrote nothing is no part of the log's history.
+        # An epoch in which this replica led and wrote nothing is not part of the log's history.
         self.log.epochs.truncate_end(self.log.end_offset)
         if led:
             self.watermark.cancel_waiting()
@@ -247,9 +255,9 @@ class Partition:
         return self.changes.delete_before(offset).map(lambda _: self.watermark.tell_followers())
 
     def retire(self) -> None:
-        """Stop serving for good: the topic is deleted.
+        """Stop serving: the topic is deleted.
 
-        Consumers read again and find it gone; producers that wait get an error on timeout.
+        Consumers read again and get an error; producers that wait get an error at their timeout.
         """
         self.retired = True
         self.flusher.stop()

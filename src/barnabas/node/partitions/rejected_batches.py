@@ -1,7 +1,7 @@
 """Batches that a partition refused for now, and the batches that follow them.
 
-An idempotent producer has several requests on their way. Where one is refused because the disk is
-full or too few replicas are in sync, the sequences of those behind it do not follow the log. On
+An idempotent producer has several requests in flight. If one is refused because the disk is full or
+too few replicas are in sync, the sequences of those behind it do not follow the log. On
 OUT_OF_ORDER_SEQUENCE_NUMBER, librdkafka raises its epoch and sends everything again under the new
 one, including batches that were written and not acknowledged yet, which are then in the log twice.
 So a batch behind a refused one is refused with the same error until the refused one comes again, or
@@ -42,7 +42,7 @@ class Refusals:
         self._leads_since_ms = now_ms
 
     def note(self, header: BatchHeader, code: ErrorCode, now_ms: int) -> None:
-        """Remember a refused batch, unless it comes behind one."""
+        """Remember a refused batch, unless it follows one."""
         if header.producer_id < 0:
             return
         known = self.by_id.get(header.producer_id)

@@ -1,1 +1,1 @@
-"""The checks of simulated runs, during a run and at its end."""
+"""Checks simulated runs, after each event and at the end."""

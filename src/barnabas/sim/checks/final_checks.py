@@ -1,7 +1,7 @@
-"""The checks at the end of a run, over everything that clients saw.
+"""Checks everything that clients saw, at the end of a run.
 
-The auditor reads every partition at both isolation levels and the offsets of every group, with the
-same requests as other clients.
+The auditor reads every partition at both isolation levels and the committed offsets of every group,
+with the same requests as other clients.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from barnabas.model.ids import TopicPartition
 from barnabas.sim.checks.ledger import End, Ledger, OffsetRead, OffsetWrite, Sent, Txn
-from barnabas.sim.checks.monotonic_checks import Growth
+from barnabas.sim.checks.monotonic_checks import MonotonicChecks
 from barnabas.sim.clients.actor import Talk
 from barnabas.sim.clients.reader import Reader, Shown
 from barnabas.sim.clients.simulated_member import GroupClient
@@ -18,20 +18,20 @@ from barnabas.sim.world import InvariantError, World
 
 
 class AuditReader(Reader):
-    """Reads a partition to its end, once."""
+    """Reads a partition once, from the start to the end."""
 
     def life(self) -> Talk:
-        """Read until there is no more."""
+        """Read until there are no more records."""
         yield from self.read_to_end()
 
 
 class AuditLookUp(GroupClient):
-    """Looks up the offsets of a group, until none of them is about to change."""
+    """Fetches the committed offsets of a group until no transaction is about to change them."""
 
     partitions: list[TopicPartition]
 
     def life(self) -> Talk:
-        """Ask until the answer is whole."""
+        """Repeat the request until the response is complete."""
         while not (yield from self.look_up(self.partitions)):
             yield from self.pause_before_retry()
 
@@ -40,13 +40,13 @@ def audit_readers(
     world: World,
     cluster: Cluster,
     ledger: Ledger,
-    growth: Growth,
+    monotonic: MonotonicChecks,
     partitions: Iterable[TopicPartition],
 ) -> list[AuditReader]:
-    """Return readers of everything, at both isolation levels."""
+    """Return readers of all partitions, at both isolation levels."""
     return [
         AuditReader(
-            world, cluster, f"audit-{partition}", ledger, growth, partition, committed=committed
+            world, cluster, f"audit-{partition}", ledger, monotonic, partition, committed=committed
         )
         for partition in partitions
         for committed in (False, True)
@@ -54,13 +54,13 @@ def audit_readers(
 
 
 def check_records(ledger: Ledger, readers: Iterable[AuditReader]) -> None:
-    """Every acknowledged record is where it was said to be, once, and in order."""
+    """Check that every acknowledged record is at its acknowledged offset, once, and in order."""
     everything: dict[str, Shown] = {}
     visible: set[str] = set()
     for reader in readers:
         values = [shown.value for shown in reader.shown]
         if len(values) != len(set(values)):
-            raise InvariantError(f"{reader.partition} holds a record twice: {values}")
+            raise InvariantError(f"{reader.partition} contains a record twice: {values}")
         _check_order(ledger, reader)
         if reader.committed:
             visible.update(values)
@@ -74,16 +74,21 @@ def check_records(ledger: Ledger, readers: Iterable[AuditReader]) -> None:
 
 
 def check_seen(readers: Iterable[Reader], audits: Iterable[AuditReader]) -> None:
-    """What readers saw during the run is how it begins in the end."""
+    """Check that the records that readers saw during the run are the first records of the final
+    log.
+    """
     truth = {(audit.partition, audit.committed): audit.shown for audit in audits}
     for reader in readers:
         final = truth[reader.partition, reader.committed]
         if reader.shown != final[: len(reader.shown)]:
-            raise InvariantError(f"{reader.name} saw {reader.shown}, and there is {final}")
+            raise InvariantError(f"{reader.name} saw {reader.shown}, but the final log has {final}")
 
 
 def check_offsets(ledger: Ledger) -> None:
-    """Offsets are a register: a read finds the last commit, or one that overlaps with it."""
+    """Check that offset fetches and commits are linearizable.
+
+    A fetch must find the last commit, or one that overlaps with the fetch.
+    """
     by_place: dict[tuple[str, TopicPartition], list[OffsetRead]] = {}
     for read in ledger.reads:
         by_place.setdefault((read.group, read.partition), []).append(read)
@@ -98,7 +103,9 @@ def check_offsets(ledger: Ledger) -> None:
 
 
 def check_flow(ledger: Ledger, readers: Iterable[AuditReader], group: str) -> None:
-    """Of every record that a flow has read there is one that was made of it, and of no other."""
+    """Check that the flow produced one output record for each input record below its committed
+    offset.
+    """
     committed = [reader for reader in readers if reader.committed]
     made = Counter(
         ledger.records[shown.value].source for reader in committed for shown in reader.shown
@@ -111,13 +118,13 @@ def check_flow(ledger: Ledger, readers: Iterable[AuditReader], group: str) -> No
             wanted = int(shown.offset < upto)
             if made[shown.value] != wanted:
                 raise InvariantError(
-                    f"{group} has read {reader.partition} up to {upto}, and of {shown} "
-                    f"{made[shown.value]} were made"
+                    f"{group} has read {reader.partition} up to {upto}, but {shown} has "
+                    f"{made[shown.value]} output records"
                 )
 
 
 def resolve(ledger: Ledger, readers: Iterable[AuditReader], now_ms: int) -> None:
-    """Find out how transactions ended of which their producers never heard."""
+    """Find out how transactions ended whose producers got no response."""
     visible = {s.value for reader in readers if reader.committed for s in reader.shown}
     for txn in ledger.txns:
         if txn.outcome is None and txn.records:
@@ -132,32 +139,38 @@ def _check_order(ledger: Ledger, reader: Reader) -> None:
     for shown in reader.shown:
         sent = ledger.records[shown.value]
         if last.get(sent.writer, -1) >= sent.number:
-            raise InvariantError(f"{shown} of {sent.writer} comes after {last[sent.writer]}")
+            raise InvariantError(
+                f"{shown} of {sent.writer} comes after its record {last[sent.writer]}"
+            )
         last[sent.writer] = sent.number
 
 
 def _check_place(sent: Sent, found: Shown | None) -> None:
     if sent.acknowledged and found is None:
-        raise InvariantError(f"{sent.value} was acknowledged at {sent.offset} and is lost")
+        raise InvariantError(f"{sent.value} was acknowledged at offset {sent.offset} but is lost")
     if found is not None and sent.offset not in (-1, found.offset):
-        raise InvariantError(f"{sent.value} is said to be at {sent.offset}, not {found.offset}")
+        raise InvariantError(
+            f"{sent.value} was acknowledged at offset {sent.offset} but is at {found.offset}"
+        )
 
 
 def _check_plain(sent: Sent, everything: dict[str, Shown], visible: set[str]) -> None:
     if sent.txn is None and (sent.value in everything) != (sent.value in visible):
-        raise InvariantError(f"{sent.value}, of no transaction, is not shown to all alike")
+        raise InvariantError(
+            f"only one isolation level shows {sent.value}, which is not transactional"
+        )
 
 
 def _check_txn(txn: Txn, visible: set[str]) -> None:
     shown = [sent.value for sent in txn.records if sent.value in visible]
     if shown and not txn.may_commit:
-        raise InvariantError(f"{txn.name} was never committed, and {shown} are shown")
+        raise InvariantError(f"readers saw {shown} of {txn.name}, which was never committed")
     if shown and len(shown) < len(txn.records):
-        raise InvariantError(f"of {txn.name} only {shown} are shown")
+        raise InvariantError(f"readers saw only {shown} of {txn.name}")
     if txn.outcome is End.COMMIT and not shown and txn.records:
-        raise InvariantError(f"{txn.name} was committed and is not shown")
+        raise InvariantError(f"{txn.name} was committed but readers did not see it")
     if txn.outcome is End.ABORT and shown:
-        raise InvariantError(f"{txn.name} was aborted and is shown")
+        raise InvariantError(f"{txn.name} was aborted but readers saw it")
 
 
 def _check_read(read: OffsetRead, writes: list[OffsetWrite]) -> None:
@@ -176,10 +189,10 @@ def _check_read(read: OffsetRead, writes: list[OffsetWrite]) -> None:
 
 def _check_found(found: OffsetWrite) -> None:
     if found.refused:
-        raise InvariantError(f"{found.note} was refused and is found")
+        raise InvariantError(f"a fetch found {found.note}, which was refused")
     txn = found.txn
     if txn is not None and (not txn.may_commit or txn.outcome is End.ABORT):
-        raise InvariantError(f"{found.note} of {txn.name}, which was not committed, is found")
+        raise InvariantError(f"a fetch found {found.note} of {txn.name}, which was not committed")
 
 
 def _check_pair(earlier: OffsetRead, later: OffsetRead) -> None:
@@ -188,5 +201,5 @@ def _check_pair(earlier: OffsetRead, later: OffsetRead) -> None:
     if later.write is None or later.write.stored_ms < earlier.write.sent_ms:
         name = "nothing" if later.write is None else later.write.note
         raise InvariantError(
-            f"{later.group} went from {earlier.write.note} back to {name} for {later.partition}"
+            f"{later.group} went back from {earlier.write.note} to {name} for {later.partition}"
         )

@@ -15,7 +15,7 @@ from barnabas.storage.walk import walk
 
 
 class Mark(NamedTuple):
-    """What tells a batch from every other."""
+    """Identifies a batch."""
 
     last_offset: int
     leader_epoch: int

@@ -14,7 +14,7 @@ NEVER_MS = 1 << 60
 
 
 class End(Enum):
-    """How a transaction ends."""
+    """The outcome of a transaction."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -28,9 +28,9 @@ class Txn:
     instance: str
     """The producer: a transactional id and its life."""
     may_commit: bool = False
-    """Whether a request to commit was ever sent."""
+    """Whether the producer ever sent a request to commit."""
     outcome: End | None = None
-    """What it was told."""
+    """The outcome that the producer received."""
     records: list["Sent"] = field(default_factory=list)
     offsets: list["OffsetWrite"] = field(default_factory=list)
 
@@ -41,23 +41,23 @@ class Sent:
 
     value: str
     writer: str
-    """The producer and its life: one order of records."""
+    """The producer and its life. A writer's records have one order."""
     number: int
     partition: TopicPartition
     txn: Txn | None
     acknowledged: bool = False
     offset: int = -1
-    """Where it is, if the producer was told."""
+    """The offset of the record, if the producer received it."""
     source: str | None = None
-    """The record it was made of, if any."""
+    """The input record that it was made from, if any."""
 
 
 @dataclass(eq=False)
 class OffsetWrite:
-    """One attempt to commit an offset, with the times between which it was stored, if it was.
+    """One attempt to commit an offset, with the times between which the coordinator stored it.
 
-    Commits count in the order in which they are stored; one of a transaction is seen later, once
-    the transaction is committed.
+    Commits count in the order in which they are stored. A commit in a transaction is visible later,
+    once the transaction is committed.
     """
 
     note: str
@@ -73,7 +73,7 @@ class OffsetWrite:
 
 @dataclass(frozen=True, eq=False)
 class OffsetRead:
-    """An answer to OffsetFetch: the note that was found, if any."""
+    """An OffsetFetch response: the commit that it found, if any."""
 
     group: str
     partition: TopicPartition
@@ -81,11 +81,11 @@ class OffsetRead:
     sent_ms: int
     answered_ms: int
     is_current: bool
-    """Whether the coordinator that said so still was the coordinator."""
+    """Whether the broker that answered was still the coordinator."""
 
 
 class Ledger:
-    """Everything that was sent and promised."""
+    """Everything that clients sent, and the responses that they got."""
 
     def __init__(self) -> None:
         self.records: dict[str, Sent] = {}
@@ -93,12 +93,12 @@ class Ledger:
         self.writes: dict[str, OffsetWrite] = {}
         self.reads: list[OffsetRead] = []
         self.highest: dict[str, ProducerIdAndEpoch] = {}
-        """The newest producer of each transactional id that anybody has heard of."""
+        """The newest producer id and epoch of each transactional id that clients have received."""
 
     def send(
         self, writer: str, number: int, partition: TopicPartition, txn: Txn | None = None
     ) -> Sent:
-        """Take note of a record before it is sent for the first time."""
+        """Record a record before it is sent for the first time."""
         value = f"{writer}.{number}"
         assert value not in self.records
         sent = self.records[value] = Sent(value, writer, number, partition, txn)
@@ -107,7 +107,7 @@ class Ledger:
         return sent
 
     def begin(self, instance: str, number: int) -> Txn:
-        """Take note of a transaction."""
+        """Record a transaction."""
         txn = Txn(f"{instance}#{number}", instance)
         self.txns.append(txn)
         return txn
@@ -120,7 +120,7 @@ class Ledger:
         now_ms: int,
         txn: Txn | None = None,
     ) -> OffsetWrite:
-        """Take note of an offset before it is sent for the first time."""
+        """Record an offset commit before it is sent for the first time."""
         write = OffsetWrite(f"w{len(self.writes)}", group, partition, offset, now_ms, txn)
         self.writes[write.note] = write
         if txn is not None:

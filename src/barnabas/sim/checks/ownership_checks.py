@@ -1,13 +1,14 @@
 """Checks that no two members of a group own the same partition.
 
 In a classic group a generation's assignment never changes: a partition belongs to one member of a
-generation, whenever and however late anybody hears of it. A static member is the same one under
-whichever member id it came back.
+generation, however late a member receives the assignment. A static member keeps its partitions when
+it rejoins with another member id.
 
-In a `consumer` group (KIP-848) partitions move one by one, so belief is compared at every moment.
-A belief counts as long as the coordinator cannot have expired the member: for a session timeout
-from when the last heartbeat was sent that was answered well. A member that is cut off for longer
-may go on believing; its commits are refused, and that is checked where commits are.
+In a `consumer` group (KIP-848) partitions move one by one, so ownership is compared at every
+moment. A member owns its partitions for one session timeout after it sent its last successful
+heartbeat, because the coordinator cannot have expired it before. A member that is cut off for
+longer may still consider itself the owner. The coordinator refuses its commits, which the checks of
+commits cover.
 """
 
 from barnabas.model.ids import TopicPartition
@@ -16,17 +17,17 @@ from barnabas.sim.world import InvariantError, World
 
 
 class Ownership:
-    """Compares beliefs."""
+    """Compares what the members of groups own."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._generations: dict[tuple[str, int, TopicPartition], str] = {}
-        self._beliefs: dict[tuple[str, str], tuple[set[TopicPartition], int]] = {}
+        self._confirmed: dict[tuple[str, str], tuple[set[TopicPartition], int]] = {}
 
     def assigned(
         self, group: str, generation: int, member: str, partitions: set[TopicPartition]
     ) -> None:
-        """Hear what a member of a classic group was told."""
+        """Check the assignment that a member of a classic group received."""
         for partition in sorted(partitions):
             key = (group, generation, partition)
             owner = self._generations.setdefault(key, member)
@@ -35,22 +36,26 @@ class Ownership:
                     f"{owner} and {member} both own {partition} in generation {generation}"
                 )
 
-    def believe(self, group: str, member: str, partitions: set[TopicPartition], at_ms: int) -> None:
-        """Hear what a member of a `consumer` group takes for its own, confirmed at a time."""
+    def confirm_owned(
+        self, group: str, member: str, partitions: set[TopicPartition], at_ms: int
+    ) -> None:
+        """Check the partitions of a `consumer` group's member, confirmed by a heartbeat sent at
+        `at_ms`.
+        """
         until_ms = at_ms + SESSION_MS
-        self._beliefs[group, member] = (partitions, until_ms)
+        self._confirmed[group, member] = (partitions, until_ms)
         for partition in sorted(partitions) if self._world.now_ms < until_ms else ():
             other = self.owner(group, partition, but=member)
             if other is not None:
                 raise InvariantError(f"{other} and {member} both own {partition} of {group}")
 
     def forget(self, group: str, member: str) -> None:
-        """Hear that a member owns nothing any more: it left, died, or was told."""
-        self._beliefs.pop((group, member), None)
+        """Record that a member owns nothing any more: it left, died, or was fenced."""
+        self._confirmed.pop((group, member), None)
 
     def owner(self, group: str, partition: TopicPartition, but: str) -> str | None:
-        """Return somebody else who owns a partition for certain."""
-        for (of_group, member), (partitions, until_ms) in self._beliefs.items():
+        """Return another member that certainly owns a partition."""
+        for (of_group, member), (partitions, until_ms) in self._confirmed.items():
             counts = of_group == group and member != but and self._world.now_ms < until_ms
             if counts and partition in partitions:
                 return member

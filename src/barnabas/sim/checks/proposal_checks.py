@@ -1,9 +1,9 @@
 """Checks that the controller refuses every outdated ISR proposal of a leader.
 
-A proposal for another ISR (AlterPartition) is stale where the partition has changed since it was
-made, where its sender does not lead or is another process by now, and where a member of the ISR
-that it asks for is another process than the one that the leader saw, or is fenced or stopping.
-What follows from granting one may show much later, or never; so each is looked at as it arrives.
+A proposal (AlterPartition) is stale if the partition has changed since it was made, if its sender
+is not the leader or has restarted, or if a broker of the proposed ISR has restarted since, is
+fenced, or is stopping. The consequences of an accepted stale proposal may appear much later, or
+never. So each proposal is checked when it arrives.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,8 @@ Answered = Callable[[bytes], None]
 Place = tuple[bytes, int]
 
 
-def judge(host: Host, frame: bytes) -> Answered | None:
-    """See a request arrive, before it is handled; return who wants to hear the answer."""
+def check_request(host: Host, frame: bytes) -> Answered | None:
+    """Inspect a request before the broker handles it; return the callback for its response."""
     header = parse_request_header(memoryview(frame))
     image = None if host.node is None else host.node.quorum.draft
     if header.api_key != ALTER_PARTITION or image is None:
@@ -37,7 +37,7 @@ def judge(host: Host, frame: bytes) -> Answered | None:
     stale: dict[Place, str] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
-            problem = what_is_stale(image, request, topic.topic_id, wanted)
+            problem = why_stale(image, request, topic.topic_id, wanted)
             if problem is not None:
                 stale[topic.topic_id, wanted.partition_index] = problem
     head = response_header(header.api_key, header.api_version, header.correlation_id)
@@ -49,18 +49,18 @@ def judge(host: Host, frame: bytes) -> Answered | None:
             for told in topic.partitions:
                 problem = stale.get((topic.topic_id, told.partition_index))
                 if problem is not None and not (response.error_code or told.error_code):
-                    raise InvariantError(f"{host.name} grants a proposal of which {problem}")
+                    raise InvariantError(f"{host.name} accepts a stale proposal: {problem}")
 
     return answered
 
 
-def what_is_stale(
+def why_stale(
     image: Image,
     request: AlterPartitionRequest,
     topic_id: bytes,
     wanted: AlterPartitionRequestPartitionData,
 ) -> str | None:
-    """Return what is no longer true of what a proposal takes for granted."""
+    """Return why a proposal is stale, or None if it is current."""
     topic = image.topic_by_id(topic_id)
     if topic is None:
         return "the topic is gone"

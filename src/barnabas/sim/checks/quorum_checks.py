@@ -1,8 +1,8 @@
-"""Checks of the metadata quorum after every event.
+"""Checks the metadata quorum after every event.
 
-- One leader an epoch, and no node ever goes back to an earlier epoch: not even over a power cut.
-- In a node's life no high watermark goes back, and what is committed is the same everywhere.
-- A leader is in sync and live, and so is every in-sync replica, unless it is the last one.
+- An epoch has one leader. No node goes back to an earlier epoch, not even after a power cut.
+- While a node runs, its high watermark never decreases. Committed records are the same everywhere.
+- A leader and every in-sync replica are alive, except the last in-sync replica.
 - Responses to clients name only leaders from committed metadata, each with its epoch.
 """
 
@@ -24,7 +24,7 @@ Named = tuple[bytes, int, int, int]
 
 @dataclass(slots=True)
 class Seen:
-    """A node as it was when it was last looked at."""
+    """A node as of the last check."""
 
     life: int = -1
     epoch: int = -1
@@ -32,40 +32,44 @@ class Seen:
 
 
 class Quorum:
-    """Compares the nodes of a quorum, observers too."""
+    """Compares the nodes of a quorum, including observers."""
 
     def __init__(self) -> None:
         self.history = History("metadata")
         self.image = Image()
-        """What everything that was committed comes to."""
+        """The image of all committed metadata."""
         self.on_change: Callable[[PartitionImage | None, PartitionImage], None] = lambda *_: None
-        """Called for each partition that changed, once that is committed."""
+        """Called for each partition that changed, once the change is committed."""
         self.on_join: Callable[[bytes, int, list[int]], None] = lambda *_: None
-        """Called with topic id, partition and who came to be in sync, once that is committed."""
+        """Called with topic id, partition and the replicas that joined the ISR, once that is
+        committed.
+        """
         self._partitions: dict[tuple[bytes, int], PartitionImage] = {}
         self._leaders: dict[int, str] = {}
         self._named: set[Named] = set()
         self._seen: dict[str, Seen] = {}
 
     def check(self, host: Host, node: Node) -> None:
-        """Look at what changed at a node."""
+        """Check what changed at a node."""
         raft, epoch = node.quorum.raft, node.quorum.raft.elections.epoch
         seen = self._seen.setdefault(host.name, Seen())
         if seen.life != host.life:
             seen.life, seen.high_watermark = host.life, -1
         if epoch != seen.epoch:
             if epoch < seen.epoch:
-                raise InvariantError(f"{host.name} goes from epoch {seen.epoch} to {epoch}")
+                raise InvariantError(f"{host.name} goes back from epoch {seen.epoch} to {epoch}")
             seen.epoch = epoch
         if raft.elections.is_leader:
             leader = self._leaders.setdefault(epoch, host.name)
             if leader != host.name:
-                raise InvariantError(f"{leader} and {host.name} lead the quorum in {epoch}")
+                raise InvariantError(
+                    f"{leader} and {host.name} both lead the quorum in epoch {epoch}"
+                )
         if raft.high_watermark != seen.high_watermark:
             self._compare(host.name, node, seen)
 
     def check_answer(self, host: Host, topic: Any) -> None:  # noqa: ANN401 - of a Metadata answer
-        """Compare a topic in a Metadata response with what was committed."""
+        """Compare a topic in a Metadata response with the committed metadata."""
         for part in topic.partitions:
             named = (topic.topic_id, part.partition_index, part.leader_epoch, part.leader_id)
             if part.leader_id >= 0 and named not in self._named:
@@ -74,7 +78,7 @@ class Quorum:
                 )
 
     def in_sync(self, topic_id: bytes, number: int) -> list[tuple[int, int]]:
-        """Return who is in sync by all that was committed, each with its broker epoch."""
+        """Return the in-sync replicas in committed metadata, each with its broker epoch."""
         topic = self.image.topic_by_id(topic_id)
         isr = [] if topic is None else topic.partitions[number].isr
         found = [self.image.brokers.get(broker) for broker in isr]
@@ -84,7 +88,7 @@ class Quorum:
         raft = node.quorum.raft
         if raft.high_watermark < seen.high_watermark:
             raise InvariantError(
-                f"the quorum's high watermark at {who} goes from {seen.high_watermark} back to "
+                f"the quorum's high watermark at {who} went back from {seen.high_watermark} to "
                 f"{raft.high_watermark}"
             )
         start = max(raft.log.start_offset, seen.high_watermark)
@@ -92,10 +96,10 @@ class Quorum:
             is_new = header.base_offset >= self.history.end_offset
             self.history.compare(who, [header])
             if is_new:
-                self._take_in(header, batch)
+                self._apply_batch(header, batch)
         seen.high_watermark = raft.high_watermark
 
-    def _take_in(self, header: BatchHeader, batch: memoryview) -> None:
+    def _apply_batch(self, header: BatchHeader, batch: memoryview) -> None:
         if header.is_control:
             return
         for record in records(batch, header):
@@ -122,6 +126,8 @@ class Quorum:
         image = self.image
         absent = [n for n in placed.isr if not image.is_active(n)]
         if absent and len(placed.isr) > 1:
-            raise InvariantError(f"{absent} are in sync for {topic.name}-{number}, and not there")
+            raise InvariantError(
+                f"{topic.name}-{number} has in-sync replicas that are not alive: {absent}"
+            )
         if placed.leader != NO_LEADER and (absent or placed.leader not in placed.isr):
             raise InvariantError(f"{topic.name}-{number} has a leader that cannot lead: {placed}")

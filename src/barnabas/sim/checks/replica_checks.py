@@ -1,12 +1,12 @@
-"""Checks of every replica of every partition after every event.
+"""Checks every replica of every partition after every event.
 
-- One leader an epoch: two brokers never lead the same partition in the same epoch.
-- The leader of the newest epoch and every in-sync replica have everything that was committed.
-- In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
-  leader is ahead of its own disk.
-- No replica starts at a later offset than the partition, unless it knows that it lacks records: no
-  client deletes records here.
-- What is committed is the same in every replica (`sim/checks/history_checks.py`).
+- Two brokers never lead the same partition in the same epoch.
+- The leader of the newest epoch and every in-sync replica have all committed records.
+- While a broker runs, no high watermark and no leader epoch decreases, and no high watermark of a
+  leader is ahead of what its disk has synced.
+- No replica starts at a later offset than the partition, unless it knows that it lacks records:
+  clients do not delete records in the simulation.
+- Committed records are the same in every replica (`sim/checks/history_checks.py`).
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ class Seen:
     leader_epoch: int = -1
     leads: bool = False
     compared: int = 0
-    """Up to where it was compared with the history."""
+    """The offset up to which the replica was compared with the history."""
 
 
 class ReplicaChecks:
@@ -44,11 +44,10 @@ class ReplicaChecks:
         self._seen: dict[str, dict[Partition, Seen]] = {}
         self._lives: dict[str, int] = {}
         self.in_sync: Callable[[TopicId, int], Iterable[tuple[int, Partition]]] = lambda *_: ()
-        """Where to find the copies that are in sync by all that was committed, and their brokers'
-        ids."""
+        """Returns the in-sync replicas of a partition in committed metadata, with broker ids."""
 
     def check(self, host: Host, node: Node) -> None:
-        """Look at what changed at a broker."""
+        """Check what changed at a broker."""
         if self._lives.get(host.name) != host.life:
             self._lives[host.name] = host.life
             self._seen[host.name] = {}
@@ -62,15 +61,15 @@ class ReplicaChecks:
                 or partition.leader_epoch != before.leader_epoch
                 or partition.leads != before.leads
             ):
-                self._look(host.name, partition, before, damaged=host.damaged)
+                self._check_replica(host.name, partition, before, damaged=host.damaged)
 
     def check_joined(self, topic_id: bytes, number: int, joined: list[int]) -> None:
-        """See brokers come to be in sync."""
+        """Check brokers that joined an ISR."""
         in_sync = self.in_sync(TopicId(topic_id), number)
         self._check_in_sync(replica for broker, replica in in_sync if broker in joined)
 
     def compare_all(self, cluster: Cluster) -> None:
-        """Compare all replicas as a whole at the end."""
+        """Compare all replicas completely at the end."""
         for host in cluster.hosts:
             assert host.node is not None
             for partition in [] if host.damaged else host.node.partitions.values():
@@ -80,53 +79,56 @@ class ReplicaChecks:
                 if partition.high_watermark != history.end_offset:
                     raise InvariantError(
                         f"{host.name} has {partition.name} up to {partition.high_watermark}, "
-                        f"and {history.end_offset} was committed"
+                        f"but {history.end_offset} was committed"
                     )
 
-    def _look(self, who: str, partition: Partition, before: Seen, *, damaged: bool) -> None:
+    def _check_replica(
+        self, who: str, partition: Partition, before: Seen, *, damaged: bool
+    ) -> None:
         high_watermark, epoch = partition.high_watermark, partition.leader_epoch
         went_back = high_watermark < before.high_watermark or epoch < before.leader_epoch
         knows_damage = partition.health.lost_records or partition.health.damaged_at is not None
-        lacks = knows_damage and not partition.config.flush_on_ack  # which nothing takes back
+        lacks = knows_damage and not partition.config.flush_on_ack  # with flush=ack none is lost
         # A replica that is damaged, or knows that it lacks records, discards its log.
         if went_back and not damaged and not lacks:
             raise InvariantError(
-                f"{partition.name} at {who} goes back to {high_watermark} in {epoch}: {before}"
+                f"{partition.name} at {who} went back to {high_watermark} in {epoch}: {before}"
             )
         synced = not partition.config.flush_on_ack or high_watermark <= partition.log.flushed_offset
         if partition.leads and not synced:
             raise InvariantError(
-                f"{partition.name} at {who} is at {high_watermark}, ahead of the disk"
+                f"high watermark {high_watermark} of {partition.name} at {who} is ahead of the disk"
             )
         if partition.log.start_offset and not lacks:
             raise InvariantError(
-                f"{partition.name} at {who} starts at {partition.log.start_offset}, and nobody "
-                "deleted anything"
+                f"{partition.name} at {who} starts at {partition.log.start_offset}, but no client "
+                "deleted records"
             )
         history = self._history(partition)
-        if not damaged:  # until the damage is found, which must be before anybody is shown it
+        # A broker must find damage before it serves the records.
+        if not damaged:
             history.compare(who, headers_in(partition.log, before.compared, high_watermark))
             before.compared = max(before.compared, high_watermark)
         if partition.leads and (epoch != before.leader_epoch or not before.leads):
-            self._take_note_of_leader(who, partition, history)
+            self._record_leader(who, partition, history)
         if partition.leads and high_watermark > before.high_watermark:
             in_sync = self.in_sync(partition.topic_id, partition.name.partition)
             self._check_in_sync(replica for _, replica in in_sync)
         before.high_watermark, before.leader_epoch = high_watermark, epoch
         before.leads = partition.leads
 
-    def _take_note_of_leader(self, who: str, partition: Partition, history: History) -> None:
+    def _record_leader(self, who: str, partition: Partition, history: History) -> None:
         number, epoch = partition.name.partition, partition.leader_epoch
         leader = self._leaders.setdefault((partition.topic_id, number, epoch), who)
         if leader != who:
-            raise InvariantError(f"{leader} and {who} lead {partition.name} in epoch {epoch}")
+            raise InvariantError(f"{leader} and {who} both lead {partition.name} in epoch {epoch}")
         place = (partition.topic_id, number)
         newest = self._newest.get(place, -1)
         self._newest[place] = max(newest, epoch)
         if epoch >= newest and partition.log.end_offset < history.end_offset:
             raise InvariantError(
-                f"{who} leads {partition.name} in epoch {epoch} from {partition.log.end_offset} "
-                f"on, and {history.end_offset} was committed"
+                f"{who} leads {partition.name} in epoch {epoch} from {partition.log.end_offset}, "
+                f"but {history.end_offset} was committed"
             )
 
     def _check_in_sync(self, replicas: Iterable[Partition]) -> None:
@@ -135,7 +137,7 @@ class ReplicaChecks:
             if replica.log.end_offset < committed:
                 raise InvariantError(
                     f"an in-sync replica of {replica.name} ends at {replica.log.end_offset}, "
-                    f"and {committed} was committed"
+                    f"but {committed} was committed"
                 )
 
     def _history(self, partition: Partition) -> History:

@@ -1,4 +1,4 @@
-"""Checks after the faults: all clients make progress, groups settle, no transaction hangs."""
+"""Checks after the faults that clients make progress, groups settle and transactions end."""
 
 from barnabas.metadata.features import WANTED_FACTOR_LEVEL
 from barnabas.model.errors import ApiError
@@ -18,23 +18,23 @@ from barnabas.transactions.transaction_machine import Wanted
 
 
 class SettledCheck:
-    """Compares the progress of all clients with that at the end of the faults."""
+    """Compares the progress of all clients with their progress at the end of the faults."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._before = self._progress()
 
     def __call__(self) -> bool:
-        """Whether every client has made progress since, and every group is settled."""
+        """Return whether every client has made progress since, and every group is settled."""
         cluster = self._scenario.cluster
         if len(cluster.nodes) < len(cluster.hosts):
             return False
         progress = self._progress()
-        gets_on = all(progress[name] > before for name, before in self._before.items())
-        return gets_on and self._groups_are_settled(cluster.nodes)
+        has_progress = all(progress[name] > before for name, before in self._before.items())
+        return has_progress and self._groups_are_settled(cluster.nodes)
 
     def _progress(self) -> dict[str, int]:
-        """Return how much each has done; those who share a flow count as one."""
+        """Return the progress of each client; the members of a flow count as one."""
         scenario = self._scenario
         done = {p.name: p.answered for p in scenario.of(IdempotentProducer)}
         done |= {c.name: c.committed for c in scenario.of(Committer)}
@@ -60,10 +60,14 @@ class SettledCheck:
             }
         except ApiError:
             return False  # a coordinator is still loading
-        return all(states.get(name) == "Stable" for name in names) and self._all_is_owned()
+        return (
+            all(states.get(name) == "Stable" for name in names) and self._all_partitions_are_owned()
+        )
 
-    def _all_is_owned(self) -> bool:
-        """Tell whether no partition was left over; classic leaders may not know of the newest."""
+    def _all_partitions_are_owned(self) -> bool:
+        """Return whether every partition has an owner; classic leaders may not know the newest
+        ones.
+        """
         scenario = self._scenario
         consumers = scenario.of(ConsumerMember)
         flow = [member for member in scenario.of(Member) if member.group == FLOW]
@@ -77,8 +81,8 @@ def _owned(members: list[Member] | list[ConsumerMember]) -> list[TopicPartition]
     return sorted(partition for member in members for partition in member.owned)
 
 
-def is_quiet(cluster: Cluster) -> bool:
-    """Tell whether nothing is open any more: no request, no transaction, no sync."""
+def is_idle(cluster: Cluster) -> bool:
+    """Return whether no request, transaction or sync is unfinished."""
     logs_are_quiet = all(
         partition.last_stable_offset == partition.high_watermark == partition.log.end_offset
         for node in cluster.nodes
@@ -89,15 +93,14 @@ def is_quiet(cluster: Cluster) -> bool:
 
 
 def all_in_sync(cluster: Cluster) -> bool:
-    """Whether all brokers are up, and every replica is in sync by the newest metadata.
+    """Return whether all brokers are up, and every replica is in sync in the newest metadata.
 
-    A topic that still has to grow is not there yet.
+    A topic whose replication factor still has to grow is not in sync yet.
     """
     if cluster.controller is None or cluster.controller.node is None:
         return False
-    if len(cluster.nodes) < len(
-        cluster.hosts
-    ):  # the check below does not notice a broker without replicas
+    # The check below does not notice a broker without replicas.
+    if len(cluster.nodes) < len(cluster.hosts):
         return False
     topics = cluster.controller.node.image.topics.values()
     if any(topic.replication_factor for topic in topics):
@@ -110,13 +113,13 @@ def all_in_sync(cluster: Cluster) -> bool:
 
 
 def check_factors(cluster: Cluster) -> None:
-    """Every topic has the configured number of replicas, once all brokers are back.
+    """Check that every topic has the configured number of replicas, once all brokers are up.
 
-    Topics that were made below the level that records their factor keep what they got: an operator
-    repairs them (`barnabas partition repair`).
+    Topics that were created below the feature level that records their factor keep the replicas
+    that they got: an operator repairs them (`barnabas partition repair`).
     """
     if cluster.controller is None or cluster.controller.node is None:
-        raise InvariantError("no broker controls the cluster")
+        raise InvariantError("no broker is the controller")
     if any(host.first_level < WANTED_FACTOR_LEVEL for host in cluster.hosts):
         return
     node = cluster.controller.node
@@ -124,11 +127,15 @@ def check_factors(cluster: Cluster) -> None:
     for topic in node.image.topics.values():
         for number, placed in enumerate(topic.partitions):
             if len(placed.replicas) < wanted:
-                raise InvariantError(f"{topic.name}-{number} is left with {placed.replicas}")
+                raise InvariantError(
+                    f"{topic.name}-{number} has only the replicas {placed.replicas}"
+                )
 
 
 def _has_open_transactions(node: Node) -> bool:
-    """Tell whether a transaction is open, or may be, for its coordinator is not ready."""
+    """Return whether a transaction is open, or may be open because its coordinator is still
+    loading.
+    """
     try:
         shards = list(node.coordinators.transactions.all_shards())
     except ApiError:

@@ -1,11 +1,11 @@
 """The base class of simulated clients: a dialogue, written as a generator.
 
-    answer = yield from self.ask(request, version)      # None where the connection broke
+    answer = yield from self.ask(request, version)      # None if the connection broke
     yield Sleep(100)
 
-Who has to be asked is found out on the way (`sim/clients/routing.py`); there is a connection to
-each broker that was. An actor may be paused (it hears and says nothing for a while), crash and come
-back. What it does in one turn happens at once, as far as the others can see.
+The client finds the broker for each request (`sim/clients/routing.py`), and keeps one connection to
+each broker. An actor may be paused (it handles and sends nothing for a while), crash and restart.
+What it does in one step happens at once for all others.
 """
 
 from collections import deque
@@ -31,15 +31,17 @@ RECONNECT_MS = 50
 
 
 class Asked(NamedTuple):
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     api_key: int
     version: int
     correlation_id: int
+    request: Message
+    sent_ms: int
 
 
-class Line:
-    """A connection to one broker, and what is said on it."""
+class BrokerConnection:
+    """A connection to one broker, with its pending requests."""
 
     def __init__(self, actor: "Actor", host: Host) -> None:
         self.host = host
@@ -50,84 +52,89 @@ class Line:
             actor.world,
             host,
             actor.name,
-            self._hear,
+            self._on_response,
             self._lost,
-            may_be_late=actor.may_be_late,
+            may_arrive_late=actor.may_arrive_late,
         )
+        self.link.principal = actor.principal
 
     def send(self, asked: Asked, frame: bytes) -> None:
         """Send a request."""
         self.asked.append(asked)
         self.link.send(frame)
 
-    def _hear(self, content: bytes) -> None:
-        if not self._actor.uses(self):
+    def _on_response(self, content: bytes) -> None:
+        if not self._actor.is_current_connection(self):
             return
-        key, version, correlation_id = self.asked.popleft()
+        key, version, correlation_id, request, sent_ms = self.asked.popleft()
         head = response_header(key, version, correlation_id)
         if not content.startswith(head):
-            raise InvariantError(f"{self._actor.name} hears an answer to another question")
+            raise InvariantError(f"{self._actor.name} got a response to another request")
         answer = decode_exact(response_class(key), version, content[len(head) :])
+        actor = self._actor
+        actor.cluster.on_answer(self.host, actor.principal, request, answer, sent_ms)
         self.answers.append(answer)
-        self._actor.heard(self, answer)
+        self._actor.on_response(self, answer)
 
     def _lost(self) -> None:
-        if self._actor.uses(self):
+        if self._actor.is_current_connection(self):
             self._actor.lost(self)
 
 
 class Actor:
-    """One client process. Subclasses say what it does in `life`."""
+    """A client process. Subclasses define what it does in `life`."""
 
     def __init__(self, world: World, cluster: Cluster, name: str) -> None:
         self.world = world
         self.cluster = cluster
         self.name = name
         self.rng = world.rng
-        self.may_be_late = True
-        """Whether requests of its may arrive after it has made another connection."""
+        self.may_arrive_late = True
+        """Whether requests may arrive after the client has reconnected."""
+        self.principal = cluster.operator
+        """The principal of its connections; None for an anonymous client."""
         self.closing = False
-        """Whether it should come to an end."""
+        """Whether the client should end."""
         self.done = False
         self.lives = 0
         self.routes = Routes(cluster)
         self._talk: Talk | None = None
         self._turn = 0
         self._paused_until_ms = 0
-        self._lines: dict[Host, Line] = {}
-        self._line: Line | None = None
-        """The one that was used last: where the next answer is expected."""
+        self._connections: dict[Host, BrokerConnection] = {}
+        self._last_connection: BrokerConnection | None = None
+        """The connection that was used last, on which the next response is expected."""
         self._receiving = False
         self._correlation_id = 0
-        self.last_asked = cluster.hosts[0]
+        self.last_broker = cluster.hosts[0]
         self.last_life = 0
-        """In which life the broker was that was asked last, and answers if any does."""
+        """The life of the last broker that the client sent a request to."""
 
     @property
-    def is_asking(self) -> bool:
-        """Whether it waits for an answer."""
-        return self._line is not None and bool(self._line.asked)
+    def is_waiting(self) -> bool:
+        """Whether the client waits for a response."""
+        return self._last_connection is not None and bool(self._last_connection.asked)
 
     def life(self) -> Talk:
-        """What the client does until it ends."""
+        """The steps of the client until it ends."""
         raise NotImplementedError
 
     def died(self) -> None:
-        """Forget what a process forgets when it dies."""
+        """Forget the state that a process loses when it dies."""
 
     def start(self) -> None:
-        """Begin a life."""
+        """Start the process."""
         self.lives += 1
         self.done = False
         self._talk = self.life()
         self._resume(self._turn, None)
 
     def crash(self, return_after_ms: int) -> None:
-        """Die, and come back after a while."""
+        """Crash, and restart after a while."""
         if self._talk is None or self.done:
             return
         self.world.note(self.name, f"crashes for {return_after_ms} ms")
-        self._drop_lines()
+        self._drop_connections()
         self._turn += 1
         self._talk.close()
         self._talk = None
@@ -137,21 +144,21 @@ class Actor:
         self.world.after(return_after_ms, self.start)
 
     def pause(self, duration_ms: int) -> None:
-        """Stand still."""
+        """Pause the process."""
         if not self.done:
-            self.world.note(self.name, f"stands still for {duration_ms} ms")
+            self.world.note(self.name, f"is paused for {duration_ms} ms")
             self._paused_until_ms = self.world.now_ms + duration_ms
 
     def lose_connection(self) -> None:
-        """Have the connection break."""
-        if self._line is not None and self._line.link.is_open:
+        """Break the connection."""
+        if self._last_connection is not None and self._last_connection.link.is_open:
             self.world.note(self.name, "loses its connection")
-            self._line.link.cut()
+            self._last_connection.link.cut()
 
     def ask(
         self, request: Message, version: int | None = None, timeout_ms: int = REQUEST_TIMEOUT_MS
     ) -> Asking:
-        """Send a request to whom it concerns, and wait; the answer is None where none came."""
+        """Send a request to the right broker, and wait; the result is None if no response came."""
         host = yield from self.find_host(request)
         if host is None:
             yield Sleep(RECONNECT_MS)
@@ -161,39 +168,40 @@ class Actor:
         return answer
 
     def find_host(self, request: Message) -> Asking:
-        """Return the broker that a request is for; None where nobody knows it now."""
+        """Return the broker for a request, or None if it is not known now."""
         return (yield from self.routes.find(self._ask_at, request))
 
     def send(self, host: Host, request: Message, version: int | None = None) -> bool:
-        """Send a request without waiting; return whether there is a connection for it."""
+        """Send a request without waiting; return whether there was a connection."""
         line = self._connected(host)
         if line is None:
             return False
         key = KEYS[type(request).__name__]
         chosen = SERVED[key].high if version is None else version
         self._correlation_id += 1
-        self.world.tell(self.name, lambda: f"-> {host.name} v{chosen} {brief(request)}")
+        self.world.note_lazily(self.name, lambda: f"-> {host.name} v{chosen} {brief(request)}")
         body = encoder(type(request), chosen)(request)
         frame = frame_of(key, chosen, self._correlation_id, self.name, body)
-        self._line, self.last_asked, self.last_life = line, host, host.life
-        line.send(Asked(key, chosen, self._correlation_id), frame)
+        self._last_connection, self.last_broker, self.last_life = line, host, host.life
+        asked = Asked(key, chosen, self._correlation_id, request, self.world.now_ms)
+        line.send(asked, frame)
         return True
 
-    def uses(self, line: Line) -> bool:
-        """Tell whether a line is one that it still has."""
-        return self._lines.get(line.host) is line
+    def is_current_connection(self, line: BrokerConnection) -> bool:
+        """Return whether a connection is still in use."""
+        return self._connections.get(line.host) is line
 
-    def heard(self, line: Line, answer: Answer) -> None:
-        """Hear an answer, and go on where it was waited for."""
-        self.world.tell(self.name, lambda: f"<- {line.host.name} {brief(answer)}")
-        if self._receiving and line is self._line:
+    def on_response(self, line: BrokerConnection, answer: Answer) -> None:
+        """Handle a response, and resume the client if it waits for it."""
+        self.world.note_lazily(self.name, lambda: f"<- {line.host.name} {brief(answer)}")
+        if self._receiving and line is self._last_connection:
             self._resume(self._turn, line.answers.popleft())
 
-    def lost(self, line: Line) -> None:
-        """Learn that a connection is gone."""
-        del self._lines[line.host]
+    def lost(self, line: BrokerConnection) -> None:
+        """Handle the loss of a connection."""
+        del self._connections[line.host]
         line.asked.clear()
-        if self._receiving and line is self._line:
+        if self._receiving and line is self._last_connection:
             self._resume(self._turn, None)
 
     def _ask_at(
@@ -211,28 +219,28 @@ class Actor:
             yield Sleep(self.rng.randint(1, RECONNECT_MS))
         return answer
 
-    def _connected(self, host: Host) -> Line | None:
-        line = self._lines.get(host)
+    def _connected(self, host: Host) -> BrokerConnection | None:
+        line = self._connections.get(host)
         if line is not None and line.link.is_open:
             return line
-        if not host.serves:
+        if not host.accepts_clients:
             return None
-        line = self._lines[host] = Line(self, host)
+        line = self._connections[host] = BrokerConnection(self, host)
         return line
 
-    def _drop_lines(self) -> None:
-        lines, self._lines, self._line = self._lines, {}, None
+    def _drop_connections(self) -> None:
+        lines, self._connections, self._last_connection = self._connections, {}, None
         for line in lines.values():
             line.link.cut()
 
-    def _drop_line(self) -> None:
-        line, self._line = self._line, None
-        if line is not None and self.uses(line):
-            del self._lines[line.host]
+    def _drop_connection(self) -> None:
+        line, self._last_connection = self._last_connection, None
+        if line is not None and self.is_current_connection(line):
+            del self._connections[line.host]
             line.link.cut()
 
     def _resume(self, turn: int, value: Answer) -> None:
-        """Take a turn, unless it was given up; later, where the client stands still."""
+        """Take a step, unless the wait was abandoned; if the client is paused, take it later."""
         if turn != self._turn or self._talk is None:
             return
         self._receiving = False
@@ -247,19 +255,19 @@ class Actor:
             step = self._talk.send(value)
         except StopIteration:
             self.done = True
-            self._drop_lines()
+            self._drop_connections()
             self.world.note(self.name, "is done")
             return
         self._wait(step)
 
     def _wait(self, step: Sleep | Receive) -> None:
-        turn, line = self._turn, self._line
+        turn, line = self._turn, self._last_connection
         if isinstance(step, Sleep):
             self.world.after(step.duration_ms, lambda: self._resume(turn, None))
         elif line is not None and line.answers:
             answer = line.answers.popleft()
             self.world.after(0, lambda: self._resume(turn, answer))
-        elif line is None or not self.uses(line):
+        elif line is None or not self.is_current_connection(line):
             self.world.after(0, lambda: self._resume(turn, None))
         else:
             self._receiving = True
@@ -268,5 +276,5 @@ class Actor:
     def _time_out(self, turn: int) -> None:
         if turn == self._turn and self._receiving:
             self.world.note(self.name, "gives up waiting for an answer")
-            self._drop_line()
+            self._drop_connection()
             self._resume(turn, None)

@@ -17,13 +17,13 @@ from barnabas.protocol.records import TRANSACTIONAL, Record, build
 
 GROUP, TRANSACTION = 0, 1
 BY_NAME = 12
-"""The last version of Produce and of Fetch that knows topics by name."""
+"""The last version of Produce and of Fetch that identifies topics by name."""
 OFFSET_COMMIT = 9
 OFFSET_FETCH = 9
 
 
 def coordinator(key: str, key_type: int) -> find_coordinator.FindCoordinatorRequest:
-    """Ask who coordinates, which makes the internal topic."""
+    """Look up the coordinator, which also creates the internal topic."""
     return find_coordinator.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
 
 
@@ -35,7 +35,7 @@ def batch_of(
     transactional: bool,
     now_ms: int,
 ) -> bytes:
-    """Return a batch as a producer sends it."""
+    """Return a batch in the form that a producer sends."""
     content = [Record(n, now_ms, None, value.encode()) for n, value in enumerate(values)]
     return bytes(
         build(
@@ -51,7 +51,7 @@ def batch_of(
 def produce_to(
     partition: TopicPartition, batch: bytes, transactional_id: str | None = None
 ) -> produce.ProduceRequest:
-    """Write one batch to one partition, to be acknowledged once it is safe."""
+    """Write one batch to one partition with acks=all."""
     data = produce.PartitionProduceData(index=partition.partition, records=batch)
     topic = produce.TopicProduceData(name=partition.topic, partition_data=[data])
     return produce.ProduceRequest(
@@ -78,7 +78,7 @@ def fetch_from(
 def add_partition(
     name: str, producer: ProducerIdAndEpoch, partition: TopicPartition
 ) -> add_partitions_to_txn.AddPartitionsToTxnRequest:
-    """Make a partition part of a transaction, as producers before transaction version 2 do."""
+    """Add a partition to a transaction, as producers before transaction version 2 do."""
     topic = add_partitions_to_txn.AddPartitionsToTxnTopic(
         name=partition.topic, partitions=[partition.partition]
     )
@@ -100,7 +100,7 @@ def commit_offset(
     epoch: int = -1,
     instance: str | None = None,
 ) -> offset_commit.OffsetCommitRequest:
-    """Say how far a group has read."""
+    """Commit the offset of a group."""
     part = offset_commit.OffsetCommitRequestPartition(
         partition_index=partition.partition, committed_offset=offset, committed_metadata=note
     )
@@ -123,7 +123,7 @@ def commit_in_transaction(
     member: str = "",
     epoch: int = -1,
 ) -> txn_offset_commit.TxnOffsetCommitRequest:
-    """Say how far a group will have read once a transaction commits."""
+    """Commit the offset of a group as part of a transaction."""
     topics = [
         txn_offset_commit.TxnOffsetCommitRequestTopic(
             name=partition.topic,
@@ -151,7 +151,7 @@ def commit_in_transaction(
 def fetch_offsets(
     group: str, partitions: Sequence[TopicPartition]
 ) -> offset_fetch.OffsetFetchRequest:
-    """Ask how far a group has read, once no transaction is about to change it."""
+    """Fetch the committed offsets of a group, with `require_stable`."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)

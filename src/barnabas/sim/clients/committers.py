@@ -1,4 +1,4 @@
-"""Clients of groups that are no members: they commit offsets by hand, and delete groups."""
+"""Simulated clients that commit offsets without being group members, and delete groups."""
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
@@ -16,12 +16,12 @@ PARTITIONS_MAX = 6
 
 
 class Committer(GroupClient):
-    """Commits offsets and looks them up; several share a group and its partitions."""
+    """Commits and fetches offsets. Several committers share a group and its partitions."""
 
     partitions: list[TopicPartition]
 
     def life(self) -> Talk:
-        """Commit and look up, in turns."""
+        """Commit and fetch offsets, in random order."""
         yield from self.find(self.group, GROUP)
         while not self.closing:
             if self.rng.random() < 0.6:
@@ -33,13 +33,13 @@ class Committer(GroupClient):
 
 
 class Admin(GroupClient):
-    """Grows a topic, and deletes a group of its own after it committed something there."""
+    """Adds partitions to a topic, and deletes its own group after it committed an offset there."""
 
     partitions: list[TopicPartition]
-    """Those of the topic that it grows; it adds to them."""
+    """The partitions of the topic that it grows; it appends the new ones."""
 
     def life(self) -> Talk:
-        """Do one after the other."""
+        """Grow the topic or delete the group, in random order."""
         yield from self.find(self.group, GROUP)
         while not self.closing:
             yield Sleep(self.rng.randint(500, 4_000))
@@ -48,10 +48,10 @@ class Admin(GroupClient):
             else:
                 yield from self._commit_and_delete()
 
-    def passes(self, code: ErrorCode) -> bool:
-        """Wait for as many brokers as it takes, too, where there are several."""
+    def is_retriable(self, code: ErrorCode) -> bool:
+        """Treat an error as retriable; in a cluster also a lack of brokers."""
         lacks_brokers = code is ErrorCode.INVALID_REPLICATION_FACTOR and not self.cluster.is_lone
-        return lacks_brokers or super().passes(code)
+        return lacks_brokers or super().is_retriable(code)
 
     def _grow(self) -> Asking:
         topic, count = self.partitions[0].topic, len(self.partitions) + 1
@@ -61,9 +61,9 @@ class Admin(GroupClient):
             answer = yield from self.ask(request)
             code = None if answer is None else ErrorCode(answer.results[0].error_code)
             if code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS):
-                break  # the latter where an earlier request did it
-            if code is not None and not self.passes(code):
-                raise InvariantError(f"{self.name} may not grow {topic}: {code.name}")
+                break  # the latter if an earlier request created it
+            if code is not None and not self.is_retriable(code):
+                raise InvariantError(f"{self.name} may not add partitions to {topic}: {code.name}")
             yield from self.pause_before_retry()
         self.partitions.append(TopicPartition(topic, count - 1))
         self.world.note(self.name, f"has {count} partitions of {topic}")
@@ -79,16 +79,16 @@ class Admin(GroupClient):
             if code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 yield from self._find_nothing(asked_ms)
                 return
-            if code is not None and not self.passes(code):
+            if code is not None and not self.is_retriable(code):
                 raise InvariantError(f"{self.name} may not delete {self.group}: {code.name}")
             yield from self.pause_before_retry()
 
     def _find_nothing(self, deleted_ms: int) -> Asking:
-        """Look that nothing is left of what was confirmed before; what comes late may be there."""
+        """Check that offsets confirmed before the deletion are gone; late commits may be there."""
         answer = yield from self.ask(fetch_offsets(self.group, self.partitions[:1]), OFFSET_FETCH)
         if answer is None or answer.groups[0].error_code != 0 or not self.is_current(self.group):
             return
         (part,) = answer.groups[0].topics[0].partitions
         write = self.ledger.writes.get(part.metadata or "")
         if write is not None and write.confirmed_ms <= deleted_ms:
-            raise InvariantError(f"{self.group} was deleted, and {write.note} is still there")
+            raise InvariantError(f"{self.group} was deleted, but {write.note} is still there")

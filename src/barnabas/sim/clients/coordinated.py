@@ -7,7 +7,7 @@ from barnabas.sim.clients.actor import Actor, Answer, Asking, Sleep
 from barnabas.sim.clients.client_requests import coordinator
 from barnabas.sim.world import InvariantError
 
-PASSING = {
+RETRIABLE = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -19,7 +19,7 @@ PASSING = {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 }
-PASSING_IN_CLUSTERS = PASSING | {
+RETRIABLE_IN_CLUSTERS = RETRIABLE | {
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -28,23 +28,27 @@ PASSING_IN_CLUSTERS = PASSING | {
     ErrorCode.OFFSET_NOT_AVAILABLE,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""Where several brokers have to agree, each of them may be the wrong one, or behind."""
+"""Retriable errors in a cluster, where a broker may be the wrong one or have old metadata."""
+DENIALS = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED}
+"""Errors in a cluster with an authorizer: an operator gives each right back after a while."""
 RETRY_MS = 100
 
 
-class Coordinated(Actor):
-    """A client that looks for its coordinator first."""
+class CoordinatedClient(Actor):
+    """A client that finds its coordinator first."""
 
     ledger: Ledger
 
     @property
     def life_name(self) -> str:
-        """The client in this life."""
+        """The name of the client in its current life."""
         return f"{self.name}/{self.lives}"
 
-    def passes(self, code: ErrorCode) -> bool:
-        """Tell whether an error goes away by itself, so that the same may be asked again."""
-        return code in (PASSING if self.cluster.is_lone else PASSING_IN_CLUSTERS)
+    def is_retriable(self, code: ErrorCode) -> bool:
+        """Return whether an error is retriable."""
+        if self.cluster.operator is not None and code in DENIALS:
+            return True
+        return code in (RETRIABLE if self.cluster.is_lone else RETRIABLE_IN_CLUSTERS)
 
     def find(self, key: str, key_type: int) -> Asking:
         """Find the coordinator, however long it takes."""
@@ -55,23 +59,27 @@ class Coordinated(Actor):
             yield Sleep(RETRY_MS)
 
     def is_current(self, group: str) -> bool:
-        """Tell whether who answered last still coordinates a group."""
-        return self.cluster.coordinates(self.last_asked, group)
+        """Return whether the broker that answered last is still the coordinator of a group."""
+        return self.cluster.coordinates(self.last_broker, group)
 
     def note_read(
         self, group: str, partition: TopicPartition, found: Answer, times: tuple[int, int]
     ) -> None:
-        """Take note of an offset that was looked up between two times; it must be somebody's."""
+        """Record an offset that was fetched between two times; a client must have committed it."""
         note, offset = found.metadata or "", found.committed_offset
         write = self.ledger.writes.get(note) if note else None
         if offset >= 0 and (write is None or (write.group, write.partition) != (group, partition)):
-            raise InvariantError(f"{group} has {offset} {note!r} for {partition}: whose?")
+            raise InvariantError(
+                f"{group} has offset {offset} {note!r} for {partition}, which no client committed"
+            )
         if write is not None and write.offset != offset:
-            raise InvariantError(f"{note} says {write.offset}, and {offset} was found")
+            raise InvariantError(
+                f"{note} is a commit of offset {write.offset}, but the fetch found {offset}"
+            )
         read = OffsetRead(group, partition, write, *times, self.is_current(group))
         self.ledger.reads.append(read)
 
     def pause_before_retry(self) -> Asking:
-        """Wait a little."""
+        """Wait before a retry."""
         yield Sleep(self.rng.randint(1, RETRY_MS))
         return None

@@ -1,4 +1,4 @@
-"""The steps of a dialogue: what a client's generator yields, and what it is sent back."""
+"""Defines the steps of a client's dialogue: what its generator yields, and what it gets back."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Wait for the next answer; None where the connection broke or nothing came in time."""
+    """Wait for the next response; None if the connection broke or the wait timed out."""
 
     timeout_ms: int = REQUEST_TIMEOUT_MS
 
 
 Answer = Any
-"""A generated message; who asked knows which."""
+"""A generated message; the client knows its type from its request."""
 Talk = Generator[Sleep | Receive, Answer, None]
 Asking = Generator[Sleep | Receive, Answer, Answer]

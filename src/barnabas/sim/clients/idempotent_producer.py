@@ -1,8 +1,9 @@
-"""An idempotent producer: several batches under way, each sent again until it is answered.
+"""A simulated idempotent producer: several batches in flight, each retried until it is
+acknowledged.
 
-As Java's producer does it, a batch keeps its sequence for good; after an error or a lost
-connection everything that is not answered goes out again in the same order. The first batch of a
-producer id goes alone: before it the broker knows no sequence, and takes any.
+Like the Java producer, it never changes the sequence of a batch. After an error or a lost
+connection it sends all unacknowledged batches again, in the same order. It sends the first batch of
+a producer id alone: the broker knows no sequence before it, and accepts any.
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.sim.checks.ledger import Ledger, Sent
 from barnabas.sim.clients.actor import Asking, Receive, Sleep, Talk
 from barnabas.sim.clients.client_requests import BY_NAME, batch_of, produce_to
-from barnabas.sim.clients.coordinated import Coordinated
+from barnabas.sim.clients.coordinated import CoordinatedClient
 from barnabas.sim.host import START_MS
 from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import InvariantError, World
@@ -25,14 +26,14 @@ NO_TRANSACTION = InitProducerIdRequest(transactional_id=None, transaction_timeou
 
 
 class Batch(NamedTuple):
-    """Records that go together."""
+    """The records of one batch."""
 
     sequence: int
     content: bytes
     records: list[Sent]
 
 
-class IdempotentProducer(Coordinated):
+class IdempotentProducer(CoordinatedClient):
     """Writes to one partition."""
 
     def __init__(
@@ -49,7 +50,7 @@ class IdempotentProducer(Coordinated):
         self._made = 0
 
     def life(self) -> Talk:
-        """Write until told to end, and then until all is acknowledged."""
+        """Write until the run ends, and then until all batches are acknowledged."""
         self._unanswered.clear()
         self._made = 0
         producer = yield from self._initialize()
@@ -87,7 +88,7 @@ class IdempotentProducer(Coordinated):
         return Batch(sequence, content, records)
 
     def _deliver(self) -> Asking:
-        """Send everything that is not answered, and take the answers that come."""
+        """Send every unacknowledged batch, and handle the responses."""
         sending = list(self._unanswered)
         requests = [produce_to(self.partition, batch.content) for batch in sending]
         host = (yield from self.find_host(requests[0])) if requests else None
@@ -109,7 +110,7 @@ class IdempotentProducer(Coordinated):
             yield from self.pause_before_retry()
 
     def _take(self, batch: Batch, number: int, result: object, *, failed: bool) -> bool:
-        """Learn from one answer; return whether anything failed so far."""
+        """Handle one response; return whether any has failed so far."""
         code, offset = ErrorCode(result.error_code), result.base_offset  # type: ignore[attr-defined]
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER) and not failed:
             assert self._unanswered[0] is batch
@@ -117,9 +118,9 @@ class IdempotentProducer(Coordinated):
             self._acknowledge(batch, offset if code is ErrorCode.NONE else -1)
             return False
         if code is ErrorCode.NONE:
-            return True  # it is sent again, which must not matter
+            return True  # the batch is sent again, and the broker must recognize the duplicate
         follows = failed or number > 0
-        if self.passes(code) or (follows and code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        if self.is_retriable(code) or (follows and code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
             return True
         raise InvariantError(
             f"{self.name} sent the next batch, sequence {batch.sequence}, and got {code.name}"

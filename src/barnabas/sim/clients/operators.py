@@ -30,11 +30,11 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.sim.clients.actor import Actor, Asking, Sleep, Talk
 from barnabas.sim.clients.client_requests import BY_NAME, batch_of, produce_to
-from barnabas.sim.clients.coordinated import Coordinated
+from barnabas.sim.clients.coordinated import CoordinatedClient
 from barnabas.sim.host import START_MS, Host
 from barnabas.sim.world import InvariantError
 
-NOBODY = ProducerIdAndEpoch(-1, -1)
+NO_PRODUCER = ProducerIdAndEpoch(-1, -1)
 REPLICAS = 3
 TIMEOUT_MS = 5_000
 PREFERRED = 0
@@ -43,11 +43,11 @@ TOPIC = 2
 SEGMENT_BYTES = ("2000", "20000", "1000000")
 
 Code = Callable[[Any], int]
-"""Where an answer keeps its error code."""
+"""The field of a response that has the error code."""
 
 
 def new_topic(name: str, partitions: int, config: dict[str, str]) -> CreateTopicsRequest:
-    """Create a topic with the usual number of replicas."""
+    """Create a topic with the default number of replicas."""
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in config.items()]
     topic = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=REPLICAS, configs=configs
@@ -55,56 +55,56 @@ def new_topic(name: str, partitions: int, config: dict[str, str]) -> CreateTopic
     return CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS)
 
 
-class Operating(Coordinated):
+class RetryingClient(CoordinatedClient):
     """A client that repeats a request until it succeeds."""
 
-    def insist(self, request: Message, code_in: Code, *fine: ErrorCode) -> Asking:
-        """Ask until it is done, or was done by a request whose answer was lost."""
+    def repeat_until_final(self, request: Message, code_in: Code, *fine: ErrorCode) -> Asking:
+        """Repeat a request until it, or one whose response was lost, has succeeded."""
         while True:
             answer = yield from self.ask(request)
             code = None if answer is None else ErrorCode(code_in(answer))
             if code is ErrorCode.NONE or code in fine:
                 return answer
-            if code is not None and not self.passes(code):
-                raise InvariantError(f"{self.name} asks for {request} and hears {code.name}")
+            if code is not None and not self.is_retriable(code):
+                raise InvariantError(f"{self.name} sent {request} and got {code.name}")
             yield from self.pause_before_retry()
 
 
-class Founder(Operating):
-    """Makes the topics of a world, and is done."""
+class TopicCreator(RetryingClient):
+    """Creates the topics of a world, and ends."""
 
     topics: dict[str, int]
     config: dict[str, str]
     topic_ids: dict[bytes, str]
 
     def life(self) -> Talk:
-        """Make one after the other, while brokers are still coming up."""
+        """Create one topic after the other, while brokers are still starting."""
         for name, partitions in self.topics.items():
-            answer = yield from self.insist(
+            answer = yield from self.repeat_until_final(
                 new_topic(name, partitions, self.config),
                 lambda answer: int(answer.topics[0].error_code),
                 ErrorCode.TOPIC_ALREADY_EXISTS,
             )
             self.topic_ids[answer.topics[0].topic_id] = name
 
-    def passes(self, code: ErrorCode) -> bool:
-        """Wait for as many brokers as it takes, too."""
-        return code is ErrorCode.INVALID_REPLICATION_FACTOR or super().passes(code)
+    def is_retriable(self, code: ErrorCode) -> bool:
+        """Treat an error as retriable; also a lack of brokers."""
+        return code is ErrorCode.INVALID_REPLICATION_FACTOR or super().is_retriable(code)
 
 
-class Operator(Operating):
-    """Changes something now and then."""
+class Operator(RetryingClient):
+    """Changes the cluster from time to time."""
 
     partitions: Sequence[TopicPartition]
     """The topics whose replicas are reassigned."""
-    trial: str | None = None
-    """The topic that is about to be deleted."""
+    trial_topic: str | None = None
+    """The topic that will be deleted next."""
     level = FIRST_LEVEL
-    """The feature level that the cluster is at, as far as the operator was told."""
+    """The feature level of the cluster in the last response to the operator."""
     _made = 0
 
     def life(self) -> Talk:
-        """Do one thing after the other."""
+        """Run random operations."""
         while not self.closing:
             yield Sleep(self.rng.randint(300, 3_000))
             if not self.closing:
@@ -120,7 +120,7 @@ class Operator(Operating):
                 )()
 
     def _reassign(self) -> Asking:
-        """Move a partition to other brokers, or think better of one that is moving."""
+        """Move a partition to other brokers, or cancel a move that is in progress."""
         partition = self.rng.choice(self.partitions)
         brokers = sorted(self.cluster.by_id)
         replicas = self.rng.sample(brokers, min(REPLICAS, len(brokers)))
@@ -151,70 +151,70 @@ class Operator(Operating):
         yield from self.ask(IncrementalAlterConfigsRequest(resources=[resource]))
 
     def _upgrade(self) -> Asking:
-        """Finalize the latest feature level, which needs every broker to be there."""
+        """Finalize the latest feature level, which needs every broker."""
         update = FeatureUpdateKey(feature=FEATURE, max_version_level=LATEST_LEVEL)
         answer = yield from self.ask(UpdateFeaturesRequest(feature_updates=[update]))
         if answer is not None:
-            self.world.note(self.name, f"upgrades: {answer.error_code} {answer.error_message}")
+            self.world.note(self.name, f"upgrade: {answer.error_code} {answer.error_message}")
             if answer.error_code == ErrorCode.NONE:
                 self.level = LATEST_LEVEL
 
     def _try_topic(self) -> Asking:
-        """Make a topic and delete it, each as often as it takes."""
+        """Create a topic and delete it, and retry each until it succeeds."""
         self._made += 1
         name = f"{self.name}-{self.lives}-{self._made}"
-        yield from self.insist(
+        yield from self.repeat_until_final(
             new_topic(name, 2, {}),
             lambda answer: int(answer.topics[0].error_code),
             ErrorCode.TOPIC_ALREADY_EXISTS,
             ErrorCode.INVALID_REPLICATION_FACTOR,
         )
-        self.trial = name
+        self.trial_topic = name
         yield Sleep(self.rng.randint(0, 1_000))
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=TIMEOUT_MS)
-        yield from self.insist(
+        yield from self.repeat_until_final(
             request,
             lambda answer: int(answer.responses[0].error_code),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
 
 
-class Demand(Actor):
-    """Has brokers make topics while others are down: these topics grow when all are back."""
+class AutoTopicCreator(Actor):
+    """Has brokers create topics while others are down; the controller adds the replicas later."""
 
     topics_max = 3
     _made = 0
 
     def life(self) -> Talk:
-        """Ask for a topic while some broker knows too few others for all of its replicas."""
+        """Request a topic from a broker that knows too few others for all replicas."""
         while not self.closing and self._made < self.topics_max:
             yield Sleep(self.rng.randint(20, 200))
             host = self.rng.choice(self.cluster.hosts)
             node = host.node
             if node is not None and node.membership.is_active and len(node.nodes) < REPLICAS:
-                host.act(host.life, partial(self._need, host, node))
+                host.run_event(host.life, partial(self._create_topic, host, node))
 
-    def _need(self, host: Host, node: Node) -> None:
+    def _create_topic(self, host: Host, node: Node) -> None:
         self._made += 1
         name = f"{self.name}-{self._made}"
         try:
             node.create_topic(name, 2, {}, START_MS + self.world.now_ms)
         except ApiError as error:
-            self.world.note(self.name, f"gets no topic from {host.name}: {error.message}")
+            self.world.note(self.name, f"got no topic from {host.name}: {error.message}")
 
 
-class Scribbler(Coordinated):
-    """Writes to topics on trial until after they are deleted; whatever becomes of it."""
+class UncheckedWriter(CoordinatedClient):
+    """Writes to topics that are created and deleted, without checking the outcome."""
 
     operator: Operator
 
     def life(self) -> Talk:
-        """Write again and again."""
+        """Write to the topic repeatedly."""
         while not self.closing:
             yield Sleep(self.rng.randint(0, 60))
-            topic = self.operator.trial
+            topic = self.operator.trial_topic
             if topic is not None:
                 now_ms = START_MS + self.world.now_ms
-                content = batch_of([self.name], NOBODY, -1, transactional=False, now_ms=now_ms)
+                content = batch_of([self.name], NO_PRODUCER, -1, transactional=False, now_ms=now_ms)
                 partition = TopicPartition(topic, self.rng.randint(0, 1))
                 yield from self.ask(produce_to(partition, content), BY_NAME)

@@ -1,11 +1,11 @@
 """A simulated member of a classic group: joins, syncs its assignment, and sends heartbeats.
 
-A member that has to join again gives everything up, before it joins or, as cooperative consumers
-do, once it knows its next share: until then it may commit how far it read. The leader
-shares out at random, so that two answers to the same question would show.
+A member that has to rejoin gives up its partitions before it joins. A cooperative member keeps them
+until it knows its next assignment, and may commit its progress until then. The leader draws a
+random assignment, so that two different answers to the same SyncGroup would show.
 
-A generation counts from when somebody has a share in it: it is stored with the shares, as in
-Kafka, and a broker that dies before may give its number to another.
+A generation counts once a member has an assignment in it. The generation is stored with the
+assignment, as in Kafka. If a broker dies before that, another broker may use the same number again.
 """
 
 from barnabas.model.errors import ErrorCode
@@ -23,27 +23,27 @@ from barnabas.sim.world import InvariantError
 REBALANCE_MS = 8_000
 JOIN_TIMEOUT_MS = REBALANCE_MS + 5_000
 COOPERATIVE = 0.3
-"""How often a member commits after it has joined again, before it knows its next share."""
+"""How often a member commits after it rejoined, before it knows its next assignment."""
 LOST_MEMBERSHIP = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 
 
 class ClassicMember(Member):
-    """Shares the partitions of one topic with others."""
+    """Shares the partitions of one topic with other members."""
 
     partitions: list[TopicPartition]
     generation = -1
     commits = True
-    """Whether it commits offsets by itself."""
-    restless = 0.0
-    """How often it leaves after a heartbeat, only to come back."""
+    """Whether the member commits offsets by itself."""
+    leave_chance = 0.0
+    """How often the member leaves after a heartbeat and then rejoins."""
 
     @property
     def settled(self) -> bool:
-        """Whether it has a generation that is the latest anybody heard of."""
-        return self.generation >= 0 and self.generation == self.growth.number_floor(self._what)
+        """Whether the member is in the latest generation that any member knows."""
+        return self.generation >= 0 and self.generation == self.monotonic.number_floor(self._what)
 
     def life(self) -> Talk:
-        """Join, work, join again."""
+        """Join, work, and rejoin."""
         yield from self.find(self.group, GROUP)
         while not self.closing:
             joined = yield from self._join()
@@ -52,7 +52,7 @@ class ClassicMember(Member):
         yield from self._leave()
 
     def died(self) -> None:
-        """Forget the member id; a static member is found by its instance id."""
+        """Forget the member id; the coordinator finds a static member by its instance id."""
         self.member_id, self.generation = "", -1
         self.owned = set()
 
@@ -65,10 +65,10 @@ class ClassicMember(Member):
         return self.instance_id or self.member_id
 
     def _join(self) -> Asking:
-        """Join and get a share; None where it did not come to that."""
+        """Join and get an assignment; None if that failed."""
         held, held_in = self.owned, self.generation
         self.generation, self.owned = -1, set()
-        floor = self.growth.number_floor(self._what)
+        floor = self.monotonic.number_floor(self._what)
         answer = yield from self.ask(self._join_request(), None, JOIN_TIMEOUT_MS)
         if answer is None:
             return None
@@ -76,7 +76,7 @@ class ClassicMember(Member):
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
             return None
-        if not self._accepted(code):
+        if not self._check_code(code):
             yield from self.pause_before_retry()
             return None
         self.member_id = answer.member_id
@@ -105,23 +105,23 @@ class ClassicMember(Member):
             group_instance_id=self.instance_id,
             protocol_type="consumer",
             protocol_name="any",
-            assignments=self._share_out([m.member_id for m in joined.members]) if leads else [],
+            assignments=self._assign([m.member_id for m in joined.members]) if leads else [],
         )
         answer = yield from self.ask(request)
         if answer is None:
             return None
-        if not self._accepted(ErrorCode(answer.error_code)):
+        if not self._check_code(ErrorCode(answer.error_code)):
             return None
         self.owned = {
             TopicPartition(self.partitions[0].topic, number) for number in answer.assignment
         }
         self.generation = joined.generation_id
-        self.growth.observe_number(self._what, floor, self.generation)
+        self.monotonic.observe_number(self._what, floor, self.generation)
         self.ownership.assigned(self.group, self.generation, self._identity, self.owned)
         self.world.note(self.name, f"owns {sorted(answer.assignment)} in {self.generation}")
         return True
 
-    def _share_out(self, members: list[str]) -> list[SyncGroupRequestAssignment]:
+    def _assign(self, members: list[str]) -> list[SyncGroupRequestAssignment]:
         shares: dict[str, list[int]] = {member: [] for member in members}
         for partition in self.partitions:
             shares[self.rng.choice(members)].append(partition.partition)
@@ -131,16 +131,16 @@ class ClassicMember(Member):
         ]
 
     def _work(self) -> Asking:
-        """Report and commit until the group has to share out again."""
+        """Send heartbeats and commit until the group rebalances."""
         while not self.closing:
             yield Sleep(self.rng.randint(100, 1_500))
             if self.commits and self.owned and self.rng.random() < 0.5:
                 yield from self._commit(self.owned, self.generation)
             code = yield from self._heartbeat()
-            if code is not None and code is not ErrorCode.NONE and not self.passes(code):
-                self._accepted(code)
+            if code is not None and code is not ErrorCode.NONE and not self.is_retriable(code):
+                self._check_code(code)
                 return
-            if self.restless and self.rng.random() < self.restless:
+            if self.leave_chance and self.rng.random() < self.leave_chance:
                 yield from self._leave()
                 self.died()
                 yield Sleep(self.rng.randint(0, 1_000))
@@ -157,7 +157,7 @@ class ClassicMember(Member):
         return None if answer is None else ErrorCode(answer.error_code)
 
     def _commit(self, owned: set[TopicPartition], generation: int) -> Asking:
-        newest = self.growth.number_floor(self._what)
+        newest = self.monotonic.number_floor(self._what)
         partition = self.rng.choice(sorted(owned))
         membership = (self.member_id, generation)
         code = yield from self.commit(
@@ -168,16 +168,16 @@ class ClassicMember(Member):
                 f"{self.name} commits in generation {membership[1]} although there is {newest}"
             )
 
-    def _accepted(self, code: ErrorCode) -> bool:
-        """Learn from an error; return whether there was none."""
+    def _check_code(self, code: ErrorCode) -> bool:
+        """Handle an error; return whether there was none."""
         if code in LOST_MEMBERSHIP:
             self.member_id = ""
-        elif not self.passes(code) and code not in (
+        elif not self.is_retriable(code) and code not in (
             ErrorCode.NONE,
             ErrorCode.REBALANCE_IN_PROGRESS,
             ErrorCode.ILLEGAL_GENERATION,
         ):
-            raise InvariantError(f"{self.name} is refused with {code.name}")
+            raise InvariantError(f"{self.name} got {code.name}")
         return code is ErrorCode.NONE
 
     def _leave(self) -> Asking:
@@ -185,6 +185,6 @@ class ClassicMember(Member):
         self.owned = set()
         while self.member_id:
             answer = yield from self.ask(LeaveGroupRequest(group_id=self.group, members=[leaver]))
-            if answer is not None and not self.passes(ErrorCode(answer.error_code)):
+            if answer is not None and not self.is_retriable(ErrorCode(answer.error_code)):
                 return
             yield from self.pause_before_retry()

@@ -1,7 +1,7 @@
 """A simulated member of a `consumer` group (KIP-848): follows each heartbeat response.
 
-What it must give up it gives up first, says so, and only takes on what it is told to own. Where it
-lost track (an answer did not come), it says everything again.
+It first gives up the partitions that it must give up, and reports that. Then it takes the
+partitions of its assignment. After a missing response it sends a full heartbeat.
 """
 
 from barnabas.model.errors import ErrorCode
@@ -23,22 +23,22 @@ LOST_MEMBERSHIP = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 
 
 class ConsumerMember(Member):
-    """Shares the partitions of one topic with others."""
+    """Shares the partitions of one topic with other members."""
 
     topic: str
     topic_ids: dict[bytes, str]
     epoch = 0
-    _told: set[TopicPartition]
+    _assigned: set[TopicPartition]
     _reported: set[TopicPartition] | None = None
     _joins = 0
 
     @property
     def settled(self) -> bool:
-        """Whether it reads what it was told to read, and has an epoch."""
-        return self.epoch > 0 and self.owned == self._told
+        """Whether the member has an epoch, and owns what it was assigned."""
+        return self.epoch > 0 and self.owned == self._assigned
 
     def life(self) -> Talk:
-        """Report for as long as it lives."""
+        """Send heartbeats until the run ends."""
         yield from self.find(self.group, GROUP)
         self._begin()
         while not self.closing:
@@ -49,16 +49,16 @@ class ConsumerMember(Member):
         yield from self._leave()
 
     def died(self) -> None:
-        """Own nothing any more."""
+        """Drop all partitions."""
         self.ownership.forget(self.group, self.member_id)
         self.owned = set()
 
     def _begin(self) -> None:
-        """Be somebody new; a static member says who it is by its instance id."""
+        """Take a new member id; the coordinator finds a static member by its instance id."""
         self._joins += 1
         self.ownership.forget(self.group, self.member_id)
         self.member_id = f"{self.name}.{self.lives}.{self._joins}"
-        self.epoch, self.owned, self._told, self._reported = 0, set(), set(), None
+        self.epoch, self.owned, self._assigned, self._reported = 0, set(), set(), None
 
     def _report(self) -> Asking:
         owned, sent_ms, joins = set(self.owned), self.world.now_ms, self._joins
@@ -72,16 +72,16 @@ class ConsumerMember(Member):
             assert joins == self._joins
             if before and answer.member_epoch < before:
                 raise InvariantError(f"{self.name} goes back to epoch {answer.member_epoch}")
-            self._obey(answer, owned, sent_ms)
+            self._apply_assignment(answer, owned, sent_ms)
         elif code in LOST_MEMBERSHIP:
-            self.world.note(self.name, f"is put out: {code.name}")
+            self.world.note(self.name, f"lost its membership: {code.name}")
             self._begin()
-        elif self.passes(code):
+        elif self.is_retriable(code):
             self._reported = None
         elif code is ErrorCode.UNRELEASED_INSTANCE_ID and self.instance_id and not before:
             yield from self.pause_before_retry()
         else:
-            raise InvariantError(f"{self.name} is refused with {code.name}")
+            raise InvariantError(f"{self.name} got {code.name}")
 
     def _request(self, *, full: bool) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
@@ -105,20 +105,20 @@ class ConsumerMember(Member):
         (topic_id,) = [key for key, name in self.topic_ids.items() if name == self.topic]
         return [ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=numbers)]
 
-    def _obey(
+    def _apply_assignment(
         self, answer: ConsumerGroupHeartbeatResponse, owned: set[TopicPartition], sent_ms: int
     ) -> None:
         self.epoch = answer.member_epoch
         self._reported = owned
         if answer.assignment is not None:
-            self._told = self._partitions_in(answer.assignment)
-        if self.owned != self._told:
-            numbers = sorted(partition.partition for partition in self._told)
+            self._assigned = self._partitions_in(answer.assignment)
+        if self.owned != self._assigned:
+            numbers = sorted(partition.partition for partition in self._assigned)
             self.world.note(self.name, f"owns {numbers} in epoch {self.epoch}")
-        # What has to go goes first; what comes was free, or it would not have been told.
-        self.owned = set(self._told)
+        # The coordinator assigns only partitions that are free, so both can change at once.
+        self.owned = set(self._assigned)
         if self.is_current(self.group):
-            self.ownership.believe(self.group, self.member_id, self.owned, sent_ms)
+            self.ownership.confirm_owned(self.group, self.member_id, self.owned, sent_ms)
         else:
             self.ownership.forget(self.group, self.member_id)
 
@@ -135,7 +135,9 @@ class ConsumerMember(Member):
         membership = (self.member_id, self.epoch)
         code = yield from self.commit(partition, self.rng.randint(0, 1_000), membership)
         if code is ErrorCode.NONE and other is not None:
-            raise InvariantError(f"{self.name} commits for {partition}, which {other} owns")
+            raise InvariantError(
+                f"{self.name} committed an offset for {partition}, which {other} owns"
+            )
 
     def _leave(self) -> Asking:
         self.ownership.forget(self.group, self.member_id)
@@ -148,6 +150,6 @@ class ConsumerMember(Member):
         )
         while True:
             answer = yield from self.ask(request)
-            if answer is not None and not self.passes(ErrorCode(answer.error_code)):
+            if answer is not None and not self.is_retriable(ErrorCode(answer.error_code)):
                 return
             yield from self.pause_before_retry()

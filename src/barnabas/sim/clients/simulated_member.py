@@ -1,9 +1,9 @@
-"""The base class of group members of both kinds: they commit and fetch offsets."""
+"""The base class of simulated group members of both kinds: they commit and fetch offsets."""
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.sim.checks.ledger import Ledger, OffsetWrite
-from barnabas.sim.checks.monotonic_checks import Growth
+from barnabas.sim.checks.monotonic_checks import MonotonicChecks
 from barnabas.sim.checks.ownership_checks import Ownership
 from barnabas.sim.clients.actor import Asking
 from barnabas.sim.clients.client_requests import (
@@ -12,12 +12,12 @@ from barnabas.sim.clients.client_requests import (
     commit_offset,
     fetch_offsets,
 )
-from barnabas.sim.clients.coordinated import Coordinated
+from barnabas.sim.clients.coordinated import CoordinatedClient
 from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import InvariantError, World
 
 
-class GroupClient(Coordinated):
+class GroupClient(CoordinatedClient):
     """A client that commits offsets of a group."""
 
     def __init__(
@@ -35,7 +35,7 @@ class GroupClient(Coordinated):
         membership: tuple[str, int] = ("", -1),
         instance: str | None = None,
     ) -> Asking:
-        """Commit once; return the error code, None where there was no answer."""
+        """Commit once; return the error code, or None if there was no response."""
         write = self.ledger.write(self.group, partition, offset, self.world.now_ms)
         member, epoch = membership
         request = commit_offset(
@@ -55,14 +55,16 @@ class GroupClient(Coordinated):
         return code
 
     def look_up(self, partitions: list[TopicPartition]) -> Asking:
-        """Ask for committed offsets once, and write down what was found."""
+        """Fetch committed offsets once, and record the result; return whether it was complete."""
         sent_ms = self.world.now_ms
         answer = yield from self.ask(fetch_offsets(self.group, partitions), OFFSET_FETCH)
-        if answer is None or self.passes(ErrorCode(answer.groups[0].error_code)):
+        if answer is None or self.is_retriable(ErrorCode(answer.groups[0].error_code)):
             return False
         group = answer.groups[0]
         if group.error_code != 0:
-            raise InvariantError(f"{self.name} looks offsets up: {ErrorCode(group.error_code)}")
+            raise InvariantError(
+                f"{self.name} got {ErrorCode(group.error_code)} for committed offsets"
+            )
         whole = True
         for topic in group.topics:
             for part in topic.partitions:
@@ -70,7 +72,7 @@ class GroupClient(Coordinated):
                 if part.error_code == 0:
                     times = (sent_ms, self.world.now_ms)
                     self.note_read(self.group, partition, part, times)
-                elif self.passes(ErrorCode(part.error_code)):
+                elif self.is_retriable(ErrorCode(part.error_code)):
                     whole = False
                 else:
                     raise InvariantError(f"{partition}: {ErrorCode(part.error_code)}")
@@ -81,12 +83,12 @@ class GroupClient(Coordinated):
             self.committed += 1
             write.stored_ms = write.confirmed_ms = self.world.now_ms
             self.world.note(self.name, f"has {write.note} confirmed: {write.offset}")
-        elif not self.passes(code):
+        elif not self.is_retriable(code):
             write.refused = True
 
 
 class Member(GroupClient):
-    """A member of a group, which shares partitions with others."""
+    """A member of a group, which shares partitions with other members."""
 
     def __init__(
         self,
@@ -96,18 +98,18 @@ class Member(GroupClient):
         group: str,
         ledger: Ledger,
         ownership: Ownership,
-        growth: Growth,
+        monotonic: MonotonicChecks,
         *,
         instance: str | None = None,
     ) -> None:
         super().__init__(world, cluster, name, group, ledger)
         self.ownership = ownership
-        self.growth = growth
+        self.monotonic = monotonic
         self.instance_id = instance
         self.member_id = ""
         self.owned: set[TopicPartition] = set()
 
     @property
     def settled(self) -> bool:
-        """Whether it knows what it owns, and nothing is about to change."""
+        """Whether the member knows its assignment and no change is pending."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""Simulated transactional producers, of transaction version 2 and of the one before.
+"""Simulated transactional producers, of transaction version 2 and of version 1.
 
-A producer writes to a few partitions, may commit offsets of a group with it, and commits or
-aborts. What cannot be repeated it aborts; where it is fenced it begins a new life, as an
-application is restarted that cannot go on.
+A producer writes to a few partitions, may commit offsets of a group in the same transaction, and
+commits or aborts. It aborts what it cannot retry. When it is fenced, it starts a new instance, like
+an application that is restarted.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from barnabas.sim.clients.client_requests import (
     commit_in_transaction,
     produce_to,
 )
-from barnabas.sim.clients.coordinated import Coordinated
+from barnabas.sim.clients.coordinated import CoordinatedClient
 from barnabas.sim.host import START_MS
 from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import InvariantError, World
@@ -33,28 +33,28 @@ from barnabas.sim.world import InvariantError, World
 OLD, NEW = 1, 2
 """Transaction versions."""
 TIMEOUT_MS = 4_000
-GIVES_UP = 0.3
-"""How often what was not answered is given up: a write, or the whole instance at an end."""
-LAST_OF_OLD = {"EndTxnRequest": 3, "ProduceRequest": 11, "TxnOffsetCommitRequest": 3}
-OF_NEW = {"EndTxnRequest": 5, "ProduceRequest": 12, "TxnOffsetCommitRequest": 5}
+GIVE_UP_CHANCE = 0.3
+"""How often the producer gives up an unanswered write, or the instance after a lost EndTxn."""
+OLD_API_VERSIONS = {"EndTxnRequest": 3, "ProduceRequest": 11, "TxnOffsetCommitRequest": 3}
+NEW_API_VERSIONS = {"EndTxnRequest": 5, "ProduceRequest": 12, "TxnOffsetCommitRequest": 5}
 
 
 class FencedError(Exception):
-    """This instance may not go on; the application starts another."""
+    """This instance is fenced; the application starts another."""
 
 
 class AbortableError(Exception):
-    """This transaction cannot be committed any more."""
+    """This transaction can only be aborted."""
 
 
-class TransactionalProducer(Coordinated):
-    """Writes to some partitions in transactions."""
+class TransactionalProducer(CoordinatedClient):
+    """Writes to several partitions in transactions."""
 
     late_from_version: ClassVar[int] = NEW
-    """From which transaction version on requests may come late.
+    """The lowest transaction version whose requests may arrive late.
 
-    Before version 2 a late request to end a transaction ends whichever is open by then, in Kafka
-    as here: that is what the raised epochs are for (KIP-890).
+    Before version 2 a late EndTxn ends the transaction that is open by then, in Kafka as well as
+    here. KIP-890 raises the epoch with each transaction to prevent that.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class TransactionalProducer(Coordinated):
         self.transactional_id = transactional_id
         self.new = new
         self.group = group
-        self.may_be_late = self.late_from_version <= (NEW if new else OLD)
+        self.may_arrive_late = self.late_from_version <= (NEW if new else OLD)
         self.ended = 0
-        """How many transactions came to the end that was asked for."""
+        """How many transactions ended as requested."""
         self.gap_ms = self.rng.choice((100, 400, 1_000))
         self.producer = ProducerIdAndEpoch(-1, -1)
         self._instances = 0
@@ -87,7 +87,7 @@ class TransactionalProducer(Coordinated):
         self._uncertain = False
 
     def life(self) -> Talk:
-        """Begin one instance after the other."""
+        """Run one instance after the other."""
         yield from self.find(self.transactional_id, TRANSACTION)
         if self.group is not None:
             yield from self.find(self.group, GROUP)
@@ -105,21 +105,21 @@ class TransactionalProducer(Coordinated):
 
     @property
     def instance(self) -> str:
-        """The producer as it was initialized."""
+        """The name of the current instance of the producer."""
         return f"{self.name}/{self._instances}"
 
     def initialize(self) -> Asking:
-        """Take the transactional id over."""
+        """Initialize the transactional id, which fences earlier instances."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS
         )
-        answer = yield from self.insist(request)
+        answer = yield from self.repeat_until_final(request)
         code = ErrorCode(answer.error_code)
         if code is not ErrorCode.NONE:
             raise FencedError
-        self._become(ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
+        self._set_producer(ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
 
-    def _become(self, producer: ProducerIdAndEpoch) -> None:
+    def _set_producer(self, producer: ProducerIdAndEpoch) -> None:
         if producer != self.producer:
             self._sequences.clear()
         self.producer = producer
@@ -128,12 +128,12 @@ class TransactionalProducer(Coordinated):
         highest[self.transactional_id] = max(known, producer)
 
     def begin(self) -> Txn:
-        """Begin a transaction, of which the broker hears with the first write."""
+        """Begin a transaction; the broker learns of it with the first write."""
         self._txns += 1
         return self.ledger.begin(self.instance, self._txns)
 
     def transact(self) -> Asking:
-        """Have one transaction."""
+        """Run one transaction."""
         txn = self.begin()
         wants = self.rng.choice((End.COMMIT, End.COMMIT, End.ABORT))
         try:
@@ -143,27 +143,27 @@ class TransactionalProducer(Coordinated):
         yield from self.finish(txn, wants)
 
     def finish(self, txn: Txn, wants: End) -> Asking:
-        """End a transaction, and see to it that nothing of it comes late."""
+        """End a transaction, and make sure that none of its requests can take effect later."""
         yield from self.end(txn, wants)
         if self._uncertain and not self.new:
             yield from self._raise_epoch()
         self._uncertain = False
 
     def _raise_epoch(self) -> Asking:
-        """Have a new epoch, so that what comes late is known for it (KIP-360)."""
+        """Get a new epoch, so that the broker refuses late requests (KIP-360)."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=TIMEOUT_MS,
             producer_id=self.producer.producer_id,
             producer_epoch=self.producer.producer_epoch,
         )
-        answer = yield from self.insist(request, 4)
+        answer = yield from self.repeat_until_final(request, 4)
         if answer.error_code != 0:
             raise FencedError
-        self._become(ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
+        self._set_producer(ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
 
     def fill(self, txn: Txn) -> Asking:
-        """Write what the transaction consists of."""
+        """Write the content of the transaction."""
         for _ in range(self.rng.randint(1, 3)):
             yield from self.write(txn, self.rng.choice(self.partitions), self.rng.randint(1, 2))
             if self.rng.random() < 0.2:
@@ -178,7 +178,7 @@ class TransactionalProducer(Coordinated):
         count: int,
         sources: Sequence[str | None] = (),
     ) -> Asking:
-        """Write records to a partition, each made of another where there are sources."""
+        """Write records to a partition, each made from a source record if there are sources."""
         if not self.new:
             yield from self._add(partition)
         sequence = self._sequences.get(partition, 0)
@@ -196,7 +196,7 @@ class TransactionalProducer(Coordinated):
             now_ms=START_MS + self.world.now_ms,
         )
         request = produce_to(partition, batch, self.transactional_id)
-        answer = yield from self.insist(request, gives_up_with=AbortableError)
+        answer = yield from self.repeat_until_final(request, gives_up_with=AbortableError)
         (result,) = answer.responses[0].partition_responses
         code = ErrorCode(result.error_code)
         if code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
@@ -207,7 +207,7 @@ class TransactionalProducer(Coordinated):
             record.offset = result.base_offset + delta if result.base_offset >= 0 else -1
 
     def commit_offsets(self, txn: Txn) -> Asking:
-        """Say how far a group will have read: here, to anywhere."""
+        """Commit a random offset of a group in the transaction."""
         assert self.group is not None
         partition = self.rng.choice(self.partitions)
         offset = self.rng.randint(0, 1_000)
@@ -229,11 +229,11 @@ class TransactionalProducer(Coordinated):
                 producer_epoch=self.producer.producer_epoch,
                 group_id=group,
             )
-            answer = yield from self.insist(request, 3)
+            answer = yield from self.repeat_until_final(request, 3)
             self.check(answer.error_code)
         write = self.ledger.write(group, partition, offset, self.world.now_ms, txn)
         member, epoch = membership
-        answer = yield from self.insist(
+        answer = yield from self.repeat_until_final(
             commit_in_transaction(
                 self.transactional_id,
                 self.producer,
@@ -248,7 +248,7 @@ class TransactionalProducer(Coordinated):
         write.stored_ms = self.world.now_ms
 
     def end(self, txn: Txn, wants: End) -> Asking:
-        """End the transaction, however often it has to be asked for."""
+        """End the transaction; retry until there is an outcome."""
         txn.may_commit |= wants is End.COMMIT
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
@@ -256,10 +256,10 @@ class TransactionalProducer(Coordinated):
             producer_epoch=self.producer.producer_epoch,
             committed=wants is End.COMMIT,
         )
-        answer = yield from self.insist(request, gives_up_with=FencedError)
+        answer = yield from self.repeat_until_final(request, gives_up_with=FencedError)
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.INVALID_TXN_STATE and wants is End.ABORT:
-            raise FencedError  # nothing was begun, as far as the coordinator knows
+            raise FencedError  # the coordinator knows of no open transaction
         if code is ErrorCode.TRANSACTION_ABORTABLE and wants is End.COMMIT:
             yield from self.end(txn, End.ABORT)
             return
@@ -268,64 +268,64 @@ class TransactionalProducer(Coordinated):
         self.ended += 1
         self._outcome(txn, wants)
         if self.new:
-            self._become(ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
+            self._set_producer(ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
 
     def _outcome(self, txn: Txn, outcome: End) -> None:
         txn.outcome = outcome
-        self.world.note(self.name, f"hears the end of {txn.name}: {outcome.value}")
+        self.world.note(self.name, f"got the end of {txn.name}: {outcome.value}")
         if outcome is End.COMMIT:
             for write in txn.offsets:
                 write.confirmed_ms = self.world.now_ms
 
     def _add(self, partition: TopicPartition) -> Asking:
         request = add_partition(self.transactional_id, self.producer, partition)
-        answer = yield from self.insist(request, 3)
+        answer = yield from self.repeat_until_final(request, 3)
         (result,) = answer.results_by_topic_v3_and_below[0].results_by_partition
         self.check(result.partition_error_code)
 
-    def insist(
+    def repeat_until_final(
         self,
         request: Message,
         version: int | None = None,
         *,
         gives_up_with: type[Exception] | None = None,
     ) -> Asking:
-        """Ask until there is an answer that is not about to pass, or patience is over.
+        """Retry until there is a final response, or the producer gives up.
 
-        Where it gives up, the request may be on its way still, and arrive when it pleases.
+        If it gives up, the request may still be in flight and arrive later.
         """
         if version is None:
-            versions = OF_NEW if self.new else LAST_OF_OLD
+            versions = NEW_API_VERSIONS if self.new else OLD_API_VERSIONS
             version = versions.get(type(request).__name__)
         highest = self.ledger.highest.get(self.transactional_id, self.producer)
         while True:
             answer = yield from self.ask(request, version)
-            if answer is not None and not self.passes(code_of(answer)):
+            if answer is not None and not self.is_retriable(code_of(answer)):
                 accepted = code_of(answer) is ErrorCode.NONE
                 if accepted and highest > self.producer and not is_init(request):
-                    raise InvariantError(f"{self.name} was fenced by {highest} and is accepted")
+                    raise InvariantError(f"{self.name} was fenced by {highest} but got no error")
                 return answer
-            if gives_up_with is not None and self.rng.random() < GIVES_UP:
+            if gives_up_with is not None and self.rng.random() < GIVE_UP_CHANCE:
                 self.world.note(self.name, f"gives up {type(request).__name__}")
                 self._uncertain = True
                 raise gives_up_with
             yield from self.pause_before_retry()
 
     def check(self, code: int) -> None:
-        """Go on, or find out how not to."""
+        """Return if the error allows to continue; otherwise raise the reason to stop."""
         if code != 0:
             self.refused(ErrorCode(code))
 
     def refused(self, code: ErrorCode) -> None:
-        """Give up the transaction or the instance."""
-        self.world.note(self.name, f"is refused: {code.name}")
+        """Raise for the end of the transaction or of the instance."""
+        self.world.note(self.name, f"got {code.name}")
         if code is ErrorCode.INVALID_TXN_STATE and self.cluster.has_open(self.producer):
-            raise InvariantError(f"{self.name} is told that its transaction ended, and it is open")
+            raise InvariantError(f"{self.name} got INVALID_TXN_STATE, but its transaction is open")
         if code in ABORTABLE:
             raise AbortableError
         if code in FENCED:
             raise FencedError
-        raise InvariantError(f"{self.name} is refused with {code.name}")
+        raise InvariantError(f"{self.name} got {code.name}")
 
 
 ABORTABLE = {
@@ -345,12 +345,12 @@ FENCED = {
 
 
 def is_init(request: Message) -> bool:
-    """Tell whether a request takes the transactional id over."""
+    """Return whether a request initializes the transactional id."""
     return isinstance(request, InitProducerIdRequest)
 
 
 def code_of(answer: object) -> ErrorCode:
-    """Return the error of an answer, which each API keeps somewhere else."""
+    """Return the error code of a response; its place depends on the API."""
     name = type(answer).__name__
     if name == "ProduceResponse":
         (result,) = answer.responses[0].partition_responses  # type: ignore[attr-defined]

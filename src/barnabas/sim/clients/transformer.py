@@ -1,8 +1,8 @@
 """A simulated consume-transform-produce application with exactly-once semantics (KIP-447).
 
-A process with two faces: a member of a group, which says what is its to read, and a transactional
-producer, which writes what it made of it together with how far it has read. A share that was taken
-away in the meantime is refused by its generation.
+The process has two parts. A group member owns the input partitions. A transactional producer writes
+the output together with the input offsets. If the member lost a partition in the meantime, the
+coordinator refuses the offsets because of their generation.
 """
 
 from barnabas.model.errors import ErrorCode
@@ -17,26 +17,26 @@ from barnabas.sim.world import InvariantError
 
 AT_ONCE_MAX = 3
 IDLE_MS = 200
-DAWDLES = 0.3
-DAWDLE_MS_MAX = 3_500
+DELAY_CHANCE = 0.3
+DELAY_MS_MAX = 3_500
 
 Position = tuple[int, int]
-"""A generation, and the offset to read on from in it."""
+"""A generation, and the next offset to read in it."""
 
 
 class Transformer(TransactionalProducer):
-    """Writes a record for each record that its member is to read."""
+    """Writes one output record for each record that its member consumes."""
 
     member: ClassicMember
     _positions: dict[TopicPartition, Position]
 
     def life(self) -> Talk:
-        """Begin with nothing known of where to read on."""
+        """Start without known positions."""
         self._positions = {}
         yield from super().life()
 
     def transact(self) -> Asking:
-        """Take a few records further."""
+        """Process a few records in one transaction."""
         member = self.member
         membership = (member.member_id, member.generation)
         if not member.owned or member.generation < 0:
@@ -48,9 +48,9 @@ class Transformer(TransactionalProducer):
         if not found:
             yield Sleep(IDLE_MS)
             return
-        yield from self._take_further(partition, found, membership)
+        yield from self._process(partition, found, membership)
 
-    def _take_further(
+    def _process(
         self, partition: TopicPartition, found: list[Shown], membership: tuple[str, int]
     ) -> Asking:
         txn = self.begin()
@@ -61,22 +61,22 @@ class Transformer(TransactionalProducer):
             sources = [shown.value for shown in found]
             yield from self.write(txn, self.rng.choice(self.partitions), len(found), sources)
             assert self.group is not None
-            yield from self._dawdle()
+            yield from self._maybe_delay()
             yield from self.commit_offset(txn, self.group, partition, next_offset, membership)
         except AbortableError:
             wants = End.ABORT
-        yield from self._dawdle()
+        yield from self._maybe_delay()
         yield from self.finish(txn, wants)
         if txn.outcome is End.COMMIT:
             self._positions[partition] = (membership[1], next_offset)
 
-    def _dawdle(self) -> Asking:
-        """Take so long now and then that the group may go on without it."""
-        if self.rng.random() < DAWDLES:
-            yield Sleep(self.rng.randint(0, DAWDLE_MS_MAX))
+    def _maybe_delay(self) -> Asking:
+        """Sometimes wait so long that the group rebalances without this member."""
+        if self.rng.random() < DELAY_CHANCE:
+            yield Sleep(self.rng.randint(0, DELAY_MS_MAX))
 
     def _position(self, partition: TopicPartition, generation: int) -> Asking:
-        """Return where to read on, which another may have decided; None where nobody knows yet."""
+        """Return the next offset, which another member may have committed, if it is known."""
         known = self._positions.get(partition)
         if known is not None and known[0] == generation:
             return known[1]
@@ -90,7 +90,7 @@ class Transformer(TransactionalProducer):
             return None
         self.note_read(self.group, partition, part, (sent_ms, self.world.now_ms))
         if not self.is_current(self.group):
-            return None  # to read on from there could make twice what was made (see Cluster)
+            return None  # the offset may be outdated, and its records processed (see Cluster)
         offset = max(0, part.committed_offset)
         self._positions[partition] = (generation, offset)
         return offset
@@ -101,8 +101,10 @@ class Transformer(TransactionalProducer):
             return None
         (found,) = answer.responses[0].partitions
         code = ErrorCode(found.error_code)
-        if self.passes(code):
+        if self.is_retriable(code):
             return None
         if code is not ErrorCode.NONE:
-            raise InvariantError(f"{self.name} reads {partition} at {offset}: {code.name}")
+            raise InvariantError(
+                f"{self.name} fetched {partition} from {offset} and got {code.name}"
+            )
         return read_answer(found, offset, committed=True).shown[:AT_ONCE_MAX]

@@ -1,1 +1,1 @@
-"""Faults: how often they happen, and when."""
+"""Decides which faults happen in simulated runs, how often, and when."""

@@ -1,6 +1,6 @@
-"""How often which faults happen in a cluster run.
+"""Defines how often each kind of fault happens in a cluster run.
 
-As with a lone broker, every seed draws its own mixture (`sim/faults/fault_rates.py`).
+Every seed draws its own mixture, as with a single broker (`sim/faults/fault_rates.py`).
 """
 
 from dataclasses import dataclass, replace
@@ -12,44 +12,47 @@ from barnabas.sim.faults.fault_schedule import FULL_MS_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFaults:
-    """How often what goes wrong; gaps are means, and 0 is never."""
+    """The rates of faults. Gaps are means, and 0 means never."""
 
     flush_on_ack: bool = True
-    """Whether topics are synced before anything is acknowledged. If not, only one machine ever
-    loses power and no process is killed: what such topics are promised is to survive that."""
+    """Whether topics are synced before records are acknowledged. If not, only one machine ever
+    loses power, and no process is killed: acknowledged records of such topics survive nothing
+    worse.
+    """
     machine: Faults
-    """What happens to clients, their connections and single machines."""
+    """The faults of clients, their connections and single machines."""
     targeted: float = 0.0
-    """How often it hits the controller or a leader, not just anybody."""
+    """How often a fault hits the controller or a leader instead of a random broker."""
     down_ms_max: int = 1_500
-    """How long a broker is gone; some are fenced meanwhile."""
+    """The longest time that a broker is down; some are fenced meanwhile."""
     blackout_gap_ms: int = 0
-    """Between power cuts of all machines at once."""
+    """The gap between power cuts of all machines at once."""
     rolling_gap_ms: int = 0
-    """Between restarts of one after the other, as they should be."""
+    """The gap between rolling restarts with a controlled shutdown of each broker."""
     cut_gap_ms: int = 0
-    """Between cables that are cut, one way or both."""
+    """The gap between cut links, in one direction or both."""
     isolation_gap_ms: int = 0
-    """Between times in which a machine is cut off from all others, or from clients, too."""
+    """The gap between times in which a machine is cut off from all others, maybe from clients."""
     slow_gap_ms: int = 0
-    """Between times in which a cable is slow."""
-    standstill_gap_ms: int = 0
-    """Between times in which a machine stands still."""
+    """The gap between times in which a link is slow."""
+    machine_pause_gap_ms: int = 0
+    """The gap between pauses of a machine."""
     clock_gap_ms: int = 0
-    """Between jumps of a machine's clock on the wall."""
+    """The gap between jumps of a machine's wall clock."""
     triggered: float = 0.0
-    """How often a fault waits for a critical moment (`sim/faults/triggered_faults.py`)."""
+    """How often a fault hits a critical moment (`sim/faults/triggered_faults.py`)."""
     flip_gap_ms: int = 0
-    """Between bits that tip over in the logs of one machine, which shows when its broker starts
-    again. Everything else that goes wrong then befalls the same machine."""
+    """The gap between flipped bits in the logs of one machine. The broker finds them when it
+    restarts. All other faults then hit the same machine.
+    """
     lane_gap_ms: int = 0
-    """Between connections of brokers with each other that break."""
+    """The gap between broken connections between brokers."""
     full_ms_max: int = FULL_MS_MAX
-    """How long a disk is full."""
+    """The longest time that a disk is full."""
 
     @classmethod
     def swarm(cls, rng: Random) -> "ClusterFaults":
-        """Draw a mixture."""
+        """Draw a mixture of faults."""
         return cls(
             flush_on_ack=rng.random() < 0.8,
             machine=Faults(
@@ -74,7 +77,7 @@ class ClusterFaults:
             cut_gap_ms=rng.choice((0, 0, 1_500, 5_000)),
             isolation_gap_ms=rng.choice((0, 0, 3_000, 8_000)),
             slow_gap_ms=rng.choice((0, 0, 3_000)),
-            standstill_gap_ms=rng.choice((0, 0, 3_000)),
+            machine_pause_gap_ms=rng.choice((0, 0, 3_000)),
             clock_gap_ms=rng.choice((0, 0, 3_000)),
             lane_gap_ms=rng.choice((0, 0, 500)),
             triggered=rng.choice((0.0, 0.0, 0.1, 0.4)),
@@ -82,8 +85,8 @@ class ClusterFaults:
         )
 
     @property
-    def bearable(self) -> "ClusterFaults":
-        """The same, without what nobody is promised to survive."""
+    def survivable(self) -> "ClusterFaults":
+        """The same mixture without faults that the configuration does not have to survive."""
         if self.flip_gap_ms:
             machine = replace(self.machine, cut_at_sync=0.0, kill_gap_ms=2_500, stall_chance=0.0)
             return replace(

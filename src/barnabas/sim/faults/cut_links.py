@@ -9,11 +9,11 @@ from collections.abc import Callable
 from barnabas.sim.world import World
 
 Way = tuple[str, str]
-"""From one place to another: a broker's name, or a client's."""
+"""A direction from one place to another: each is the name of a broker or a client."""
 
 
-class Wires:
-    """How every place can be reached from every other."""
+class LinkFaults:
+    """The state of the links between all places."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -21,40 +21,40 @@ class Wires:
         self._slow_ms: dict[Way, int] = {}
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing through from one place to another."""
+        """Stop all data from one place to another."""
         if (source, target) not in self._cuts:
-            self._world.note("wires", f"{source} does not reach {target}")
+            self._world.note("wires", f"{source} is cut off from {target}")
             self._cuts[source, target] = []
 
     def slow(self, source: str, target: str, delay_ms: int) -> None:
-        """Have everything take that much longer."""
+        """Delay all data from one place to another."""
         self._world.note("wires", f"{source} is {delay_ms} ms from {target}")
         self._slow_ms[source, target] = delay_ms
 
-    def mend(self, source: str, target: str) -> None:
-        """Let everything through again, first what has waited."""
+    def restore(self, source: str, target: str) -> None:
+        """Restore a link; data that waited arrives first."""
         self._slow_ms.pop((source, target), None)
         waiting = self._cuts.pop((source, target), None)
         if waiting is not None:
             self._world.note("wires", f"{source} reaches {target} again")
-            for action in waiting:  # at once: what is sent from now on comes after it
+            for action in waiting:  # at once, so that later data arrives after it
                 action()
 
-    def mend_all(self) -> None:
-        """Have every cable as it should be."""
+    def restore_all(self) -> None:
+        """Restore all links."""
         for source, target in [*self._cuts, *self._slow_ms]:
-            self.mend(source, target)
+            self.restore(source, target)
 
     def is_cut(self, source: str, target: str) -> bool:
-        """Tell whether nothing gets through."""
+        """Return whether a link is cut."""
         return (source, target) in self._cuts
 
     def extra_ms(self, source: str, target: str) -> int:
-        """Return how much longer the way takes than it should."""
+        """Return the additional delay of a link."""
         return self._slow_ms.get((source, target), 0)
 
-    def holds(self, source: str, target: str, action: Callable[[], None]) -> bool:
-        """Keep what cannot get through now until it can; tell whether that was so."""
+    def hold_if_cut(self, source: str, target: str, action: Callable[[], None]) -> bool:
+        """Hold an action back while the link is cut; return whether it is held."""
         waiting = self._cuts.get((source, target))
         if waiting is None:
             return False

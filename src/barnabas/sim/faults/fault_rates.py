@@ -1,4 +1,4 @@
-"""How often which faults happen in a run with a lone broker.
+"""Defines how often each kind of fault happens in a run with a single broker.
 
 Every seed draws its own mixture: some bugs appear only when one kind of fault is frequent and the
 others are rare.
@@ -10,38 +10,38 @@ from random import Random
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """How often what goes wrong; gaps are means, and 0 is never."""
+    """The rates of faults. Gaps are means, and 0 means never."""
 
     delay_ms_max: int = 5
-    """The longest way of a frame."""
+    """The longest delay of a frame."""
     late_ms_max: int = 0
     """How long after its connection broke a request may still arrive."""
     sync_ms_max: int = 3
-    """The longest that a sync takes."""
+    """The longest duration of a sync."""
     stall_chance: float = 0.0
-    """How many syncs take seconds."""
+    """The fraction of syncs that take seconds."""
     break_gap_ms: int = 0
-    """Between broken connections."""
+    """The gap between broken connections."""
     pause_gap_ms: int = 0
-    """Between clients that stand still, some for longer than their sessions last."""
+    """The gap between pauses of clients. Some pauses are longer than a session timeout."""
     client_crash_gap_ms: int = 0
-    """Between clients that die and come back."""
+    """The gap between crashes of clients."""
     zombie_gap_ms: int = 0
-    """Between producers that are started again although they still run."""
+    """The gap between producers that are started a second time while the first still runs."""
     power_cut_gap_ms: int = 0
-    """Between power cuts of the broker."""
+    """The gap between power cuts of the broker."""
     cut_at_sync: float = 0.0
-    """How many syncs end in a power cut."""
+    """The fraction of syncs during which the power fails."""
     kill_gap_ms: int = 0
-    """Between ends of the broker's process, which keep what was written."""
+    """The gap between kills of the broker process, which keep written data."""
     stop_gap_ms: int = 0
-    """Between stops of the broker as they should be."""
+    """The gap between clean shutdowns of the broker."""
     full_disk_gap_ms: int = 0
-    """Between times in which the disk takes nothing more."""
+    """The gap between times in which the disk is full."""
 
     @classmethod
     def swarm(cls, rng: Random) -> "Faults":
-        """Draw a mixture."""
+        """Draw a mixture of faults."""
         return cls(
             delay_ms_max=rng.choice((2, 20, 300)),
             late_ms_max=rng.choice((0, 50, 3_000, 12_000)),

@@ -7,24 +7,24 @@ from barnabas.sim.scenario import Scenario
 from barnabas.sim.world import World
 
 PAUSES_MS = ((100, 3_000), (6_500, 10_000))
-"""Some shorter than sessions and transactions last, some longer."""
+"""Some pauses are shorter than session and transaction timeouts, some are longer."""
 AWAY_MS_MAX = 8_000
 DOWN_MS_MAX = 1_500
 FULL_MS_MAX = 2_500
 
 
 class FaultSchedule:
-    """Makes faults happen to clients; what happens to brokers is up to the kind of world."""
+    """Schedules the faults of clients; subclasses add the faults of brokers."""
 
     def __init__(self, world: World, scenario: Scenario, faults: Faults) -> None:
         self._world = world
         self._scenario = scenario
         self._machine = faults
-        self._bad = False
+        self._are_on = False
 
     def start_faults(self) -> None:
-        """Begin."""
-        self._bad = True
+        """Start the faults."""
+        self._are_on = True
         faults = self._machine
         for host in self._scenario.cluster.hosts:
             host.faults = faults
@@ -41,52 +41,52 @@ class FaultSchedule:
         self._every(faults.zombie_gap_ms, scenario.raise_zombie)
 
     def stop_faults(self) -> None:
-        """Have nothing go wrong any more; who is down comes back by itself."""
-        self._world.note("world", "is kind from here on")
-        self._bad = False
+        """Stop the faults; clients that are down restart by themselves."""
+        self._world.note("world", "has no more faults")
+        self._are_on = False
         for host in self._scenario.cluster.hosts:
             host.faults = Faults()
         for zombie in self._scenario.zombies:
             zombie.closing = True
 
     def _every(self, gap_ms: int, fault: Callable[[], None]) -> None:
-        """Have a fault happen now and then."""
+        """Schedule a fault repeatedly."""
         if not gap_ms:
             return
 
         def happen() -> None:
-            if self._bad:
+            if self._are_on:
                 fault()
                 self._every(gap_ms, fault)
 
         self._world.after(self._world.rng.randint(1, 2 * gap_ms), happen)
 
     def _break_connection(self) -> None:
-        """Break one that is in use, mostly: there something can be lost."""
+        """Break a connection, usually one with pending requests, which can be lost."""
         actors, rng = self._scenario.actors, self._world.rng
-        asking = [actor for actor in actors if actor.is_asking]
+        asking = [actor for actor in actors if actor.is_waiting]
         rng.choice(asking if asking and rng.random() < 0.8 else actors).lose_connection()
 
 
 class LoneFaultSchedule(FaultSchedule):
-    """Makes faults happen to a lone broker and its clients."""
+    """Schedules the faults of a single broker and its clients."""
 
     def __init__(self, world: World, scenario: Scenario, faults: Faults) -> None:
         super().__init__(world, scenario, faults)
         (self._host,) = scenario.cluster.hosts
 
     def start_faults(self) -> None:
-        """Begin."""
+        """Start the faults."""
         super().start_faults()
         faults = self._machine
-        self._host.on_bad_sync = self._cut_power
+        self._host.on_power_cut_in_sync = self._cut_power
         self._every(faults.power_cut_gap_ms, self._cut_power)
         self._every(faults.kill_gap_ms, lambda: self._stop_broker(power_cut=False))
         self._every(faults.stop_gap_ms, self._stop_cleanly)
         self._every(faults.full_disk_gap_ms, self._fill_disk)
 
     def stop_faults(self) -> None:
-        """Have nothing go wrong any more; who is down comes back by itself."""
+        """Stop the faults; the broker restarts by itself."""
         super().stop_faults()
         self._empty_disk()
 
@@ -95,7 +95,7 @@ class LoneFaultSchedule(FaultSchedule):
 
     def _stop_broker(self, *, power_cut: bool) -> None:
         host = self._host
-        if host.node is not None and self._bad:
+        if host.node is not None and self._are_on:
             host.kill(power_cut=power_cut)
             self._world.after(self._world.rng.randint(1, DOWN_MS_MAX), host.start)
 

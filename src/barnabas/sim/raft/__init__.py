@@ -1,1 +1,1 @@
-"""A metadata quorum alone: members, network and checks."""
+"""Simulates a metadata quorum alone: members, network and checks."""

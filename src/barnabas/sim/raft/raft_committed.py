@@ -8,7 +8,7 @@ over all delivered batches, so that one value is enough to check a snapshot.
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
-from barnabas.raft.snapshots import Pair
+from barnabas.raft.metadata_snapshots import Pair
 from barnabas.sim.world import InvariantError
 
 CHAIN_KEY = b"#chain"
@@ -57,7 +57,7 @@ class CommittedHistory:
 
 
 class CheckingListener:
-    """The listener of one node between a start and its end."""
+    """The listener of one node during one life."""
 
     def __init__(self, node_id: int, history: CommittedHistory) -> None:
         self.node_id = node_id
@@ -70,7 +70,9 @@ class CheckingListener:
         """Start from a snapshot, which must match the history."""
         values = dict(records)
         if CHAIN_KEY not in values:
-            raise InvariantError(f"node {self.node_id} loads a snapshot without its end")
+            raise InvariantError(
+                f"node {self.node_id} loads a snapshot whose end was never committed"
+            )
         self.end_offset = int(values.pop(END_KEY))
         self.chain = values.pop(CHAIN_KEY)
         self.values = values

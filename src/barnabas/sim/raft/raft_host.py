@@ -13,8 +13,8 @@ from barnabas.model.timers import Timers
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.raft.metadata_log import FOLDER
+from barnabas.raft.metadata_snapshots import SUFFIX
 from barnabas.raft.raft_machine import Raft
-from barnabas.raft.snapshots import SUFFIX
 from barnabas.raft.voters import Voter
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.raft.raft_committed import CheckingListener, CommittedHistory
@@ -129,7 +129,7 @@ class RaftHost:
         assert self.raft is None
         self.disk = MemoryDisk()
 
-    def act(self, life: int, callback: Callable[[], object]) -> None:
+    def run_event(self, life: int, callback: Callable[[], object]) -> None:
         """Run an event of the member, unless it was restarted since."""
         if self.raft is None or life != self.life:
             return
@@ -145,13 +145,13 @@ class RaftHost:
             try:
                 answer = getattr(self.raft, HANDLERS[type(request).__name__])(request)
             except (OSError, StorageError):
-                return  # halted, or the disk refused a write: no answer
+                return  # the member halted, or the disk refused a write
             if isinstance(answer, Pending):
                 answer.when_done(reply)
             else:
                 reply(answer)
 
-        self.act(self.life, handle)
+        self.run_event(self.life, handle)
         if isinstance(request, VoteRequest):
             self.on_vote()
 
@@ -183,7 +183,7 @@ class RaftHost:
             (self.node_id, target),
             request,
             timeout_ms,
-            lambda answer: self.act(life, lambda: done(answer)),
+            lambda answer: self.run_event(life, lambda: done(answer)),
         )
 
     def _after_event(self) -> None:
@@ -214,7 +214,7 @@ class RaftHost:
         def fire() -> None:
             if life == self.life and self._armed_ms == next_ms:
                 self._armed_ms = None
-                self.act(life, self._timers.fire)
+                self.run_event(life, self._timers.fire)
 
         self.world.after(next_ms - self.world.now_ms, fire)
 
@@ -229,7 +229,7 @@ class RaftHost:
             case Notice():
                 self.world.note(f"node {self.node_id}", f"{effect.event} {effect.facts}")
             case _:
-                raise InvariantError(f"the simulation does not expect {effect}")
+                raise InvariantError(f"unexpected effect: {effect}")
 
     def _sync(self, flush: Flush) -> None:
         rng, life = self.world.rng, self.life
@@ -239,7 +239,9 @@ class RaftHost:
         def sync() -> None:
             if life == self.life:
                 carry_out(self.disk, flush.task)
-                self.world.after(duration_ms - synced_after_ms, lambda: self.act(life, flush.done))
+                self.world.after(
+                    duration_ms - synced_after_ms, lambda: self.run_event(life, flush.done)
+                )
 
         self.world.after(synced_after_ms, sync)
 
@@ -251,7 +253,7 @@ class RaftHost:
             if life == self.life:
                 effect.sync.carry_out(self.disk)
                 later_ms = rng.randint(0, self.sync_ms_max)
-                self.world.after(later_ms, lambda: self.act(life, effect.done))
+                self.world.after(later_ms, lambda: self.run_event(life, effect.done))
 
         self.world.after(rng.randint(0, self.sync_ms_max), sync)
 

@@ -1,4 +1,4 @@
-"""The simulated network between quorum members: it delays, loses, repeats and reorders messages.
+"""Simulates the network between quorum members: it delays, loses, repeats and reorders messages.
 
 It is harsher than TCP on purpose: a response may arrive after the request timed out, or twice.
 Messages travel as bytes, in the highest version.

@@ -51,7 +51,7 @@ class TwoLeaders:
         others = [h for h in self._hosts if h is not old and h not in outside]
         if len(raft.voters) != VOTERS or not outside or any(h.raft is None for h in self._hosts):
             return
-        self._part([old, *outside], others)
+        self._isolate([old, *outside], others)
         self._operator.add_voter(old, outside[0])
         self._over_ms = self._world.now_ms + ELECTION_MS_MAX
         self._await_another(old, outside, others)
@@ -78,7 +78,7 @@ class TwoLeaders:
         others: Sequence[RaftHost],
     ) -> None:
         near, far = self._world.rng.sample(list(others), 2)
-        self._part([far], [new, near])
+        self._isolate([far], [new, near])
         voter = None if new.raft is None else new.raft.voters.find(old.node_id)
         if voter is not None:
             self._operator.remove_voter(new, voter)
@@ -87,7 +87,7 @@ class TwoLeaders:
     def _later(self, action: Callable[[], None]) -> None:
         self._world.after(SECOND_STEP_MS, action)
 
-    def _part(self, here: Iterable[RaftHost], there: Sequence[RaftHost]) -> None:
+    def _isolate(self, here: Iterable[RaftHost], there: Sequence[RaftHost]) -> None:
         cuts = self._network.cuts
         for one in here:
             for other in there:

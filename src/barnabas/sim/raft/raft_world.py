@@ -99,12 +99,16 @@ class RaftWorld:
         self._later(50, self._propose)
         self._later(self.faults.every_ms, self._fault)
         faults_end = self.faults.fault_ms
-        self.world.run_until(lambda: self.world.now_ms >= faults_end, faults_end + 1_000, "over")
+        self.world.run_until(
+            lambda: self.world.now_ms >= faults_end, faults_end + 1_000, "the faults are over"
+        )
         self._stop_faults()
         final = b"the end"
         self._say(final)
         limit_ms = self.world.now_ms + SETTLE_MS
-        self.world.run_until(lambda: self._all_know(final), limit_ms, "all know the end")
+        self.world.run_until(
+            lambda: self._all_know(final), limit_ms, "all nodes have the last record"
+        )
 
     def active(self) -> RaftHost | None:
         """Return the active leader of the latest epoch, if there is one."""
@@ -115,11 +119,11 @@ class RaftWorld:
         self.world.after(self.world.rng.randint(1, 2 * delay_ms), action)
 
     def _propose(self) -> None:
-        """Propose records at any node that believes to be the active leader."""
+        """Propose records at any node that is the active leader as far as it knows."""
         leaders = [host for host in self.hosts if host.is_active]
         if leaders:
             host = self.world.rng.choice(leaders)
-            host.act(host.life, lambda: self._propose_at(host))
+            host.run_event(host.life, lambda: self._propose_at(host))
         if self._faulty:
             self._later(50, self._propose)
 
@@ -135,7 +139,7 @@ class RaftWorld:
         """Propose the last record until every node has it."""
         host = self.active()
         if host is not None:
-            host.act(host.life, lambda: _raft(host).propose([(b"final", final)], 0))
+            host.run_event(host.life, lambda: _raft(host).propose([(b"final", final)], 0))
         if not self._all_know(final):
             self.world.after(500, lambda: self._say(final))
 
@@ -224,20 +228,20 @@ class RaftWorld:
 
     def _do_one_way(self) -> None:
         one, other = self._any_host().node_id, self._any_host().node_id
-        self.world.note("network", f"lets nothing through from {one} to {other}")
+        self.world.note("network", f"cuts the link from {one} to {other}")
         self.network.cuts[one, other] = None
 
     def _cut(self, one: int, other: int) -> None:
         self.network.cuts[one, other] = self.network.cuts[other, one] = None
 
     def _do_heal(self) -> None:
-        self.world.note("network", "is whole")
+        self.world.note("network", "restores all links")
         self.network.cuts.clear()
 
     def _do_resign(self) -> None:
         host = self._any_host()
         if host.raft is not None:
-            host.act(host.life, host.raft.resign)
+            host.run_event(host.life, host.raft.resign)
 
     def _do_wipe(self) -> None:
         host = self._any_host()
@@ -340,7 +344,7 @@ class RaftWorld:
             listeners=[add_raft_voter.Listener(name=LISTENER, host=place.host, port=place.port)],
         )
         self.world.note("operator", f"adds {new.node_id} at {host.node_id}")
-        host.act(host.life, lambda: _forget(_raft(host).handle_add_voter(request)))
+        host.run_event(host.life, lambda: _forget(_raft(host).handle_add_voter(request)))
 
     def remove_voter(self, host: RaftHost, voter: Voter) -> None:
         """Ask a leader to remove a voter."""
@@ -348,11 +352,11 @@ class RaftWorld:
             cluster_id=None, voter_id=voter.id, voter_directory_id=voter.directory
         )
         self.world.note("operator", f"removes {voter.id} at {host.node_id}")
-        host.act(host.life, lambda: _forget(_raft(host).handle_remove_voter(request)))
+        host.run_event(host.life, lambda: _forget(_raft(host).handle_remove_voter(request)))
 
     def _stop_faults(self) -> None:
         self._faulty = False
-        self.world.note("world", "calms down")
+        self.world.note("world", "stops the faults")
         self.network.cuts.clear()
         self.network.loss = self.network.repeat = self.network.late = 0.0
         for host in self.hosts:
@@ -366,7 +370,7 @@ def _raft(host: RaftHost) -> Raft:
 
 
 def _forget(answer: object) -> None:
-    """Ignore an answer; there must be one nevertheless."""
+    """Ignore a response, but check that there is one."""
     assert isinstance(answer, Pending) or getattr(answer, "error_code", None) is not None
 
 

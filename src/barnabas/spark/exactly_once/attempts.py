@@ -16,38 +16,38 @@ FIRST_RUN = "run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Which attempt of which task of which job."""
+    """An attempt of a task of a job."""
 
     job: str
-    """What the job's transactional ids begin with."""
+    """The prefix of the job's transactional ids."""
     run: str
     """The run of the query, or the batch job."""
     owner: str = ""
-    """The Spark application and where its driver listens."""
+    """The Spark application and the address of its driver."""
     task: int = 0
     number: int = 0
-    """How many attempts of this task came before."""
+    """The number of earlier attempts of this task."""
     speculation: bool = False
-    """Whether Spark may start attempts that no failure has caused."""
+    """Whether Spark may start attempts without a failure (speculation)."""
 
     @property
     def transactional_id(self) -> str:
-        """Attempts have ids of their own, so that one cannot fence another."""
+        """The transactional id. Each attempt has another one, so that none fences another."""
         return marker_group(self.job, self.task) + (f".{self.number}" if self.number else "")
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What an attempt did."""
+    """The result of an attempt."""
 
     rows: int
     bytes: int
     ticket: Ticket | None = None
-    """The transaction to commit; None where there is nothing to."""
+    """The transaction to commit; None if there is nothing to."""
     was_written_before: bool = False
     """Whether these rows belong to a batch that was decided before."""
     read: Fingerprint = NO_ROWS
-    """What the task was given."""
+    """The fingerprint of the task's input."""
     attempt: Attempt | None = None
     topic: str = ""
     """A topic that the record of the job can be stored under."""

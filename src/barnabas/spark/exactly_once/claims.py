@@ -1,7 +1,7 @@
 """Steps of a task attempt before it writes: claim the job for this run, and check what was written.
 
-Only the run that holds the claim can decide a batch. A run that claims a job commits what the run
-before has decided, and aborts what that run has left open. Attempts of one run share the claim.
+Only the run that holds the claim can decide a batch. A run that claims a job commits the batch that
+the previous run has decided, and aborts its open transactions. Attempts of one run share the claim.
 """
 
 import time
@@ -24,11 +24,11 @@ from barnabas.spark.sink.sink_transactions import marker
 
 
 class Plan(NamedTuple):
-    """What an attempt is to do with its rows."""
+    """What an attempt must do with its rows."""
 
     writes: bool
     expected: Fingerprint | None = None
-    """What the rows must be, where those of one task are written again."""
+    """The fingerprint that the rows must have, if the rows of one task are written again."""
 
 
 WRITE = Plan(writes=True)
@@ -67,7 +67,7 @@ class Claimant:
     def _claimed(self, old: Record | None) -> Record | None:
         attempt = self._attempt
         if old is None:
-            abort_leftovers(self._cluster, self._options.bootstrap, attempt.job)
+            abort_leftovers(self._cluster, self._options.properties, attempt.job)
             return Record(run=attempt.run, owner=attempt.owner)
         if old.run == attempt.run:
             return None
@@ -86,8 +86,8 @@ class Claimant:
     def _replay(self, record: Record, batch: int) -> Plan:
         """Skip the rows of a batch that was decided, unless this task's transaction is lost.
 
-        A run does not write a batch again that it has decided itself: that is an attempt which
-        comes too late, while the next batch may be in progress.
+        A run does not repeat a batch that it has decided itself: such an attempt is too late, and
+        the next batch may be in progress.
         """
         mine = [each for each in record.tickets if each.task == self._attempt.task]
         is_late = record.decided_by == self._attempt.run or batch < record.next_batch - 1
@@ -113,8 +113,8 @@ def replaced(attempt: Attempt, record: Record | None) -> str:
 def taken_over(
     cluster: Cluster, options: SinkOptions, attempt: Attempt, old: Record, lease_ms: int = 0
 ) -> Record:
-    """Return the record for another run, once what the run before left has ended."""
+    """Return the record for another run, once the transactions of the previous run have ended."""
     finish(cluster, attempt.job, old, options.delivery.delivery_timeout_ms)
-    abort_leftovers(cluster, options.bootstrap, attempt.job, old.tickets)
+    abort_leftovers(cluster, options.properties, attempt.job, old.tickets)
     expires_ms = time.time_ns() // 1_000_000 + lease_ms if lease_ms else 0
     return old.claimed(attempt.run, attempt.owner, expires_ms)

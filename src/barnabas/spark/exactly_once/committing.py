@@ -1,7 +1,7 @@
 """The driver's commit of a batch after all its tasks are done: record the decision, then commit.
 
 The decision is one change of the job's record: it names every transaction of the batch. From then
-on the batch is to be committed, by this driver or by the run that comes next; before, it is not.
+on this driver or the next run must commit the batch. Before that, the batch must not be committed.
 """
 
 from barnabas.spark.exactly_once.attempts import Attempt, Written
@@ -21,7 +21,7 @@ class Committer:
     """The driver's side of one batch."""
 
     def __init__(self, cluster: Cluster, options: SinkOptions, reports: list[Written]) -> None:
-        """Take what the tasks have reported, each of them once."""
+        """Take the reports of the tasks, one of each task."""
         self._cluster = cluster
         self._options = options
         self._reports = reports
@@ -30,7 +30,7 @@ class Committer:
         self._read = _total(reports)
 
     def commit(self, batch: int | None) -> None:
-        """Make the rows of a batch visible; a job without a name has no number for it."""
+        """Make the rows of a batch visible; a job without a name has no batch number."""
         attempt = next((each.attempt for each in self._reports if each.attempt), None)
         if attempt is None:
             return
@@ -45,10 +45,10 @@ class Committer:
             refuse_target(attempt.job, record, number, self._options.target)
             refuse_other_rows(attempt.job, record, number, self._read)
         if any(_may_have_rivals(each) for each in self._reports):
-            abort_leftovers(self._cluster, self._options.bootstrap, attempt.job)
+            abort_leftovers(self._cluster, self._options.properties, attempt.job)
 
     def _record(self, register: Register, batch: int | None) -> Record | None:
-        """Return the record with the batch decided; None where there is nothing to commit."""
+        """Return the record with the batch decided; None if there is nothing to commit."""
         attempt = next((each.attempt for each in self._reports if each.ticket), None)
         if attempt is not None:
             return self._decided(register, attempt, batch)
@@ -77,7 +77,7 @@ class Committer:
         return found
 
     def _require_open(self, attempt: Attempt) -> None:
-        """Refuse to decide a batch that cannot be committed as a whole any more."""
+        """Refuse to decide a batch that can no longer be committed completely."""
         gone = [each for each in self._tickets if not self._is_open(each)]
         if gone:
             raise DeliveryError(

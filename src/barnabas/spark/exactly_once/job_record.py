@@ -1,8 +1,8 @@
 """The record of a sink job that driver and tasks share, and its text format.
 
-The record is the offset that a group named after the job has committed: the offset is the number
-of the batch that comes next, and its metadata is the text that this module reads and writes. Kafka
-limits metadata to 4,096 bytes, so a long text is cut, and its pieces lie in several groups.
+The record is the offset that a group named after the job has committed: the offset is the number of
+the next batch, and its metadata is the text that this module reads and writes. Kafka limits
+metadata to 4,096 bytes, so a long text is split over several groups.
 """
 
 import json
@@ -16,19 +16,19 @@ FORMAT = 2
 PIECE_CHARACTERS = 3600
 REPLACED_MAX = 8
 HISTORY_MAX = 16
-"""So many batches can be compared with what is written again under their numbers."""
+"""How many batches are remembered, to compare them with batches that are written again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What another process needs to end a transaction."""
+    """The ids that another process needs to end a transaction."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     task: int = 0
     written: Fingerprint = NO_ROWS
-    """What the transaction holds."""
+    """The content of the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +41,30 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What is known of a job."""
+    """The stored state of a job."""
 
     run: str
     """The run of the query, or the job, that may decide the next batch."""
     replaced: tuple[str, ...] = ()
-    """The runs before, newest last: their tasks and drivers may only stop."""
+    """Earlier runs, newest last: their tasks and drivers must stop."""
     decided_by: str = ""
     """The run that decided the last batch."""
     owner: str = ""
-    """Where the driver of that run listens."""
+    """The address of the driver of that run."""
     expires_ms: int = 0
     """Until when that run may hold transactions open; for jobs without a name."""
     changes: int = 0
     """How often the record has changed."""
     next_batch: int = 0
     target: str = ""
-    """What the batches of the history were written to."""
+    """The target of the batches in the history."""
     history: tuple[Decided, ...] = ()
     """The last batches that were decided, oldest first."""
     tickets: tuple[Ticket, ...] = field(default=())
     """The transactions of the last one."""
 
     def decided(self, batch: int) -> Decided | None:
-        """Return what is known of a batch that was decided."""
+        """Return the entry of a batch that was decided."""
         return next((each for each in self.history if each.batch == batch), None)
 
     def claimed(self, run: str, owner: str, expires_ms: int) -> "Record":
@@ -130,7 +130,7 @@ class Piece:
 
 
 def read_piece(metadata: str | None) -> Piece | None:
-    """Return what an offset's metadata says; None where it is not part of a record."""
+    """Return what an offset's metadata says; None if it is not part of a record."""
     words = (metadata or "").split(" ", 3)
     if len(words) < 4 or words[0] != str(FORMAT):
         return None

@@ -1,9 +1,9 @@
 """Reads and changes the record of a job on the brokers.
 
-A change is made in a transaction of the register's own transactional id. Asking for that id fences
-every other driver or task that was about to change the record, so what is read afterwards cannot
-change any more until this change is committed: `change` is a compare-and-set. A change that was
-overtaken begins again with what the other one has left.
+A change is made in a transaction of the register's own transactional id. Initializing that id
+fences every other driver or task that is about to change the record, so the record that is read
+afterwards cannot change until this change is committed: `change` is a compare-and-set. A change
+that was fenced begins again with the record of the other one.
 """
 
 import random
@@ -37,21 +37,21 @@ PAUSE_S = 0.1
 SUFFIX = "-batch"
 
 Change = Callable[[Record | None], Record | None]
-"""Takes the record as it is, returns it as it is to be; None leaves it."""
+"""Takes the present record, returns the new one; None leaves it unchanged."""
 
 
 class Register:
     """The record of one job."""
 
     def __init__(self, cluster: Cluster, job: str, patience_ms: int) -> None:
-        """Take the job's name, which its transactional ids begin with."""
+        """Take the job's name, which is the prefix of its transactional ids."""
         self.job = job
         self._cluster = cluster
         self._patience_ms = patience_ms
         self._rng = random.Random()
 
     def read(self, *, stable: bool = False) -> Record | None:
-        """Return the record as it is; where it must be stable, once no change is in progress."""
+        """Return the present record; if it must be stable, once no change is in progress."""
         deadline_s = time.monotonic() + self._patience_ms / 1000
         while True:
             next_batch, first = self._piece(0, stable=stable)
@@ -71,7 +71,7 @@ class Register:
             time.sleep(PAUSE_S)
 
     def change(self, topic: str, changed: Change) -> Record | None:
-        """Change the record; return it as it is then. The offset is stored under a topic."""
+        """Change the record; return the new record. The offset is stored under a topic."""
         deadline_s = time.monotonic() + self._patience_ms / 1000
         while True:
             try:
@@ -79,7 +79,7 @@ class Register:
             except OvertakenError:
                 if time.monotonic() > deadline_s:
                     raise
-            # A random pause lets one of several tasks through.
+            # After random pauses one of several tasks succeeds.
             time.sleep(self._rng.uniform(0, PAUSE_S))
 
     def delete(self) -> None:

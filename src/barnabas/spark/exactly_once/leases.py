@@ -2,8 +2,9 @@
 
 A job without txnAppId writes under the first name of `<prefix>-job-0`, `<prefix>-job-1`, ... that
 no other job holds. The record of a name says which job holds it; a job that ends deletes the
-record. A job that was killed leaves it: the next job finds that the driver it names listens no
-more, or that its transactions have timed out, takes the name over, and aborts what was left open.
+record. If a job was killed, the record stays: the next job finds that the driver in it no longer
+listens, or that its transactions have timed out. It takes over the name, and aborts open
+transactions.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ from barnabas.spark.exactly_once.leftover_endings import abort_leftovers
 from barnabas.spark.sink.batch_sending import DeliveryError
 from barnabas.spark.sink.sink_cluster import Cluster
 from barnabas.spark.sink.sink_options import SinkOptions
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 NAMES_MAX = 1000
 LOOKS_MAX = 16
@@ -45,9 +46,9 @@ def leased(cluster: Cluster, options: SinkOptions, attempt: Attempt, topic: str)
 
 
 def release(cluster: Cluster, options: SinkOptions, run: str, names: Iterable[str] = ()) -> None:
-    """Give back the name that a job holds; left alone, it is taken over later.
+    """Release the name that a job holds; otherwise another job takes it over later.
 
-    Where no task has reported a name, the driver checks the first names.
+    If no task has reported a name, the driver checks the first names.
     """
     patience_ms = options.delivery.request_timeout_ms
     wanted = dict.fromkeys(names) or [job_name(options, number) for number in range(LOOKS_MAX)]
@@ -56,7 +57,7 @@ def release(cluster: Cluster, options: SinkOptions, run: str, names: Iterable[st
             register = Register(cluster, name, patience_ms)
             record = register.read()
             if record is not None and record.run == run:
-                abort_leftovers(cluster, options.bootstrap, name, record.tickets)
+                abort_leftovers(cluster, options.properties, name, record.tickets)
                 register.delete()
                 return
 
@@ -67,7 +68,7 @@ def job_name(options: SinkOptions, number: int) -> str:
 
 
 def is_free(record: Record, owner: str) -> bool:
-    """Return whether the job that a record names is gone."""
+    """Return whether the job in a record has ended."""
     if record.owner == owner and owner:
         return False
     return record.expires_ms < time.time_ns() // 1_000_000 or _driver_has_ended(record.owner, owner)
@@ -84,7 +85,7 @@ def _taken(
 
 
 def _driver_has_ended(owner: str, mine: str) -> bool:
-    """Return whether the driver of another application has ended, as far as this can be known."""
+    """Return whether the driver of another application has certainly ended."""
     _, host, port = owner.split(" ") if owner.count(" ") == 2 else ("", "", "")
     if not port.isdigit():
         return False

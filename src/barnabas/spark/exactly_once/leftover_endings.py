@@ -2,19 +2,20 @@
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from barnabas.spark.client_properties import BOOTSTRAP, security_properties
 from barnabas.spark.exactly_once.attempts import marker_group
 from barnabas.spark.exactly_once.job_record import Record, Ticket
 from barnabas.spark.sink.sink_cluster import Cluster
 from barnabas.spark.sink.sink_transactions import ONGOING, Transaction, end, marker
 from barnabas.wire.cluster_wire import Wire
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 FENCE_TIMEOUT_MS = 60_000
 ANSWER_TIMEOUT_S = 5.0
@@ -36,8 +37,8 @@ def is_committed(
 ) -> bool:
     """Commit a transaction; return whether it is committed, now or before.
 
-    The coordinator refuses where the id was used again meanwhile. Then the marker knows, which was
-    committed together with the rows.
+    The coordinator refuses if the id was used again meanwhile. Then the marker, which was committed
+    together with the rows, shows the outcome.
     """
     if end(cluster, ticket, patience_ms, commit=True) == ErrorCode.NONE:
         return True
@@ -45,28 +46,29 @@ def is_committed(
 
 
 def abort_leftovers(
-    cluster: Cluster, bootstrap: str, job: str, keep: Iterable[Ticket] = ()
+    cluster: Cluster, client: Mapping[str, str], job: str, keep: Iterable[Ticket] = ()
 ) -> list[str]:
-    """Abort the open transactions of a job that are not to be kept; return their ids.
+    """Abort the open transactions of a job that must not be kept; return their ids.
 
-    Nothing depends on it but how soon readers of committed records see what follows: a
-    transaction that is not decided is never committed, and its timeout ends it too.
+    This only affects how soon read_committed consumers see later records: a transaction that is not
+    decided is never committed, and its timeout also ends it.
     """
     kept = {each.transactional_id for each in keep}
     fenced = []
     with contextlib.suppress(LinkError):
-        for name in open_transactions(bootstrap, job):
+        for name in open_transactions(client, job):
             if name not in kept:
                 Transaction(cluster, name, FENCE_TIMEOUT_MS, PATIENCE_MS).fence()
                 fenced.append(name)
     return fenced
 
 
-def open_transactions(bootstrap: str, job: str) -> list[str]:
+def open_transactions(client: Mapping[str, str], job: str) -> list[str]:
     """Return the ids of a job's tasks whose transactions are open."""
     request = ListTransactionsRequest(state_filters=[ONGOING])
     found = []
-    with Wire({"bootstrap.servers": bootstrap}, answer_timeout_s=ANSWER_TIMEOUT_S) as wire:
+    properties = {**security_properties(client), BOOTSTRAP: client[BOOTSTRAP]}
+    with Wire(properties, answer_timeout_s=ANSWER_TIMEOUT_S) as wire:
         for node in wire.nodes():
             answer = wire.ask(node, request, ListTransactionsResponse)
             found += [each.transactional_id for each in answer.transaction_states]

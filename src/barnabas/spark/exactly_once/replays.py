@@ -1,6 +1,4 @@
-"""Detects batches that were written before: the same rows are skipped, other rows fail the
-query.
-"""
+"""Detects repeated batches: the same rows are skipped, and other rows fail the query."""
 
 from barnabas.spark.exactly_once.fingerprint import Fingerprint
 from barnabas.spark.exactly_once.job_record import Record
@@ -8,7 +6,7 @@ from barnabas.spark.query_errors import ReplayError
 
 
 def refuse_target(job: str, record: Record, batch: int, target: str) -> None:
-    """Raise where a batch was written to something else."""
+    """Raise if a batch was written to another target."""
     if record.target != target:
         raise ReplayError(
             f"Batch {batch} of {job} was written to {record.target!r} before, and is now to be "
@@ -19,7 +17,7 @@ def refuse_target(job: str, record: Record, batch: int, target: str) -> None:
 
 
 def refuse_forgotten(job: str, record: Record, batch: int) -> None:
-    """Raise where a batch is older than those that can be compared."""
+    """Raise if a batch is older than those that can be compared."""
     if record.decided(batch) is None:
         raise ReplayError(
             f"Batch {batch} of {job} comes after batch {record.next_batch - 1} was written, and "
@@ -29,7 +27,7 @@ def refuse_forgotten(job: str, record: Record, batch: int) -> None:
 
 
 def refuse_other_rows(job: str, record: Record, batch: int, now: Fingerprint) -> None:
-    """Raise where a batch has other rows than when it was written."""
+    """Raise if a batch has other rows than when it was written."""
     decided = record.decided(batch)
     if decided is not None and decided.written != now:
         then = decided.written
@@ -46,7 +44,7 @@ def refuse_other_rows(job: str, record: Record, batch: int, now: Fingerprint) ->
 
 
 def refuse_older_version(group: str, batch: int) -> None:
-    """Raise where a marker without a record covers a batch: an older version wrote it."""
+    """Raise if a marker without a record covers a batch: an older version wrote it."""
     raise ReplayError(
         f"Batch {batch} was written at least in part by an older version of the sink, which kept "
         f"no record of the whole batch ({group}). Nothing was written. Let the older version "
@@ -56,7 +54,7 @@ def refuse_older_version(group: str, batch: int) -> None:
 
 
 def lost(job: str, record: Record, tasks: list[int]) -> ReplayError:
-    """Return the error of a batch that is in the topics only in part."""
+    """Return the error of a batch of which only a part is in the topics."""
     batch = record.next_batch - 1
     listed = ", ".join(str(each) for each in tasks[:10])
     return ReplayError(

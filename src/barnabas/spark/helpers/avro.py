@@ -1,8 +1,8 @@
 """Decodes Avro values into Arrow columns, a batch at a time, with a reason for each undecodable
 value.
 
-Spark's own from_avro comes in a jar of its own and fails or nulls a bad value without a
-word. fastavro comes by pip, and reads a value written under one schema as another one says.
+Spark's from_avro needs a separate jar, and fails or returns null for a bad value without a reason.
+fastavro is installed by pip, and reads a value of one schema as another schema.
 
 A value is bare Avro, or framed as Confluent's serializers do it: a zero byte, the id of the
 writer's schema in four bytes, then Avro.
@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from barnabas.spark.helpers.json_documents import DECODED, DETAIL, REASON
 
 Schemas: TypeAlias = Mapping[int, str] | Callable[[int], str]
-"""The writers' schemas by id: a table, or a function that raises LookupError for no such id."""
+"""The writers' schemas by id: a table, or a function that raises LookupError for unknown ids."""
 
 NO_VALUE, BAD_FRAME, UNKNOWN_SCHEMA, BAD_AVRO = (
     "no-value",
@@ -59,7 +59,7 @@ class AvroError(ValueError):
 
 
 class Outcome(NamedTuple):
-    """What became of a value: its fields, or why there are none."""
+    """The result for a value: its fields, or the reason why there are none."""
 
     fields: dict[str, Any] | None
     reason: str | None = None
@@ -79,10 +79,10 @@ def spark_columns(schema: str) -> t.StructType:
 
 
 class AvroDecoder:
-    """Decodes one column of Arrow batches; it travels to workers and opens schemas there."""
+    """Decodes one column of Arrow batches; Spark sends it to workers, where it opens schemas."""
 
     def __init__(self, schema: str, schemas: Schemas | None, column: str) -> None:
-        """Take the schema of the columns, and those of the writers where values are framed."""
+        """Take the schema of the columns, and those of the writers if values are framed."""
         self._schema = schema
         self._schemas = schemas
         self._column = column
@@ -170,7 +170,7 @@ def _parsed(schema: str) -> Any:  # noqa: ANN401 - fastavro's
 
 
 def _plain(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Drop logical types that Spark has no type for: their values come as what they are made of."""
+    """Drop logical types that Spark does not have: their values get the underlying type."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):

@@ -4,8 +4,8 @@
 
     read_changelog(spark, "gpu-latest", {"kafka.bootstrap.servers": "127.0.0.1:9092"})
 
-That reads the topic to its end and reduces it, so it costs what the topic holds. To follow a topic,
-either let Spark keep the table as the state of a query, which shows what changed:
+That reads the whole topic and reduces it, so the cost depends on the size of the topic. To follow a
+topic, either let Spark keep the table as the state of a query, which returns the changes:
 
     latest(stream, tombstones=True).writeStream.outputMode("update") ...
 
@@ -44,10 +44,10 @@ def latest(
 ) -> "DataFrame":
     """Return the latest row of each key.
 
-    `deleted` is a condition in SQL that holds for tombstones. They are left out, unless
-    `tombstones` asks for them: a stream in update mode must pass them on, so that a reader that
-    follows it can delete. A row without a key stops the query, since it can be a row of no table;
-    filter such rows out where they are expected.
+    `deleted` is a condition in SQL that is true for tombstones. They are omitted, unless
+    `tombstones` asks for them: a stream in update mode must return them, so that its reader can
+    delete rows. A row without a key stops the query, since it does not belong to any row of the
+    table; filter such rows out if you expect them.
 
         latest(records).selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)")
         latest(samples, ["host", "gpu"], order=["time", "offset"], deleted="status = 'gone'")
@@ -76,9 +76,9 @@ def read_changelog(
 ) -> "DataFrame":
     """Return a compacted topic as a table: its records, the latest of each key.
 
-    `options` are those of spark.read. The end is where the topic ends when Spark plans the read; a
-    stream that is to follow it joins by `enrich_each_batch`. `source` may be "kafka", for Spark's
-    JVM connector.
+    `options` are those of spark.read. The read ends where the topic ends when Spark plans the read;
+    use `enrich_each_batch` for a stream that must follow the topic. `source` may be "kafka", for
+    Spark's JVM connector.
 
         hosts = read_changelog(spark, "hosts", {"kafka.bootstrap.servers": "127.0.0.1:9092"})
     """
@@ -89,16 +89,16 @@ def read_changelog(
 
 
 class ChangelogTable:
-    """A table in a folder of Parquet files, brought up to date by batches of changes.
+    """A table in a folder of Parquet files, updated by batches of changes.
 
-    Each batch rewrites the whole table, into a folder of its own, which counts from the moment
-    that it is marked as whole: readers see all of a batch or nothing of it. That suits
-    tables of up to some millions of rows; beyond, take `deltalake` and its merge. A batch that
-    is repeated after a crash changes nothing, because offsets decide and are kept in the table.
+    Each batch rewrites the whole table into a new folder, which becomes valid when it is marked as
+    complete: readers see all of a batch or nothing of it. That suits tables of up to some millions
+    of rows; use `deltalake` and its merge for larger ones. A batch that is repeated after a crash
+    changes nothing, because the table has the offsets of its rows.
 
-    One query writes a table. The last versions are kept for those who are still reading them.
-    Any file system that Spark knows will do (s3a://..., hdfs://..., a local folder). Sessions of
-    Spark Connect and others may read and write the same table.
+    One query writes a table. The last versions are kept for their readers. The folder can be on any
+    file system that Spark supports (s3a://..., hdfs://..., a local folder). Sessions of Spark
+    Connect and others may read and write the same table.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class ChangelogTable:
         order: str | Sequence[str] = ORDER,
         deleted: str = DELETED,
     ) -> None:
-        """Take the folder, and what `latest` takes."""
+        """Take the folder, and the arguments of `latest`."""
         self._folder = str(folder).rstrip("/")
         self._key = key
         self._order = order
@@ -144,7 +144,7 @@ class ChangelogTable:
 
 
 def _keyed(frame: "DataFrame", keys: Sequence[str]) -> "DataFrame":
-    """Refuse rows without a key, when they come."""
+    """Refuse rows without a key."""
     where = [name for name in ("topic", "partition", "offset") if name in frame.columns]
     place = F.concat_ws(" ", *(F.format_string(f"{name} %s", F.col(name)) for name in where))
     complaint = F.concat(

@@ -1,17 +1,17 @@
 """Finds the complete versions of a `ChangelogTable` on disk and chooses the folder of the next one.
 
-    version-0000000007/part-...           rows, written by a session with a JVM of its own
+    version-0000000007/part-...           rows, written by a session with its own JVM
     remote-0000000008/part-...            rows, written over Spark Connect
-    .../_SUCCESS                          Spark's word that all rows are there
-    .../_whole/sequence=12/part-...       our word, and which version of the table they are
+    .../_SUCCESS                          Spark's mark that all rows are there
+    .../_whole/sequence=12/part-...       our mark, with the version of the table
 
-Spark's readers do not show `_SUCCESS`, and a Spark Connect session has nothing else to look at
-files with. They do show what is in a folder that begins with an underscore when that folder is
-named, so a second mark is put there. A session with a JVM asks Hadoop's file system, which is
-quicker, can delete, and knows folders of older releases that have the first mark alone.
+Spark's readers do not show `_SUCCESS`, and a Spark Connect session has no other access to files.
+They do read a folder that begins with an underscore if it is named, so a second mark is put there.
+A session with a JVM asks Hadoop's file system, which is faster, can delete, and recognises folders
+of older releases that have only the first mark.
 
-A Spark Connect session cannot delete a folder, so it overwrites the oldest one. The number in a
-folder's name is then not the version any more: `sequence` counts.
+A Spark Connect session cannot delete a folder, so it overwrites the oldest one. The number in the
+folder's name is then no longer the version, which is in `sequence`.
 """
 
 import re
@@ -39,38 +39,38 @@ class Version(NamedTuple):
 
 
 class Versions(ABC):
-    """The versions of one table, as one session sees them."""
+    """The versions of one table, for one kind of session."""
 
     def __init__(self, spark: "SparkSession", folder: str) -> None:
         self._spark = spark
         self._folder = folder
 
     def path(self, version: Version) -> str:
-        """Return where the rows of a version are."""
+        """Return the path of the rows of a version."""
         return f"{self._folder}/{version.name}"
 
     @abstractmethod
     def whole(self) -> list[Version]:
-        """Return those whose rows are all there, oldest first."""
+        """Return the complete versions, oldest first."""
 
     @abstractmethod
     def next(self, whole: Sequence[Version]) -> Version:
-        """Return the version that follows on these, and the folder that it may overwrite."""
+        """Return the version after these, and the folder that it may overwrite."""
 
     @abstractmethod
     def mark(self, version: Version) -> None:
-        """Note that the rows of a version are all there."""
+        """Mark a version as complete."""
 
     @abstractmethod
     def forget(self, whole: Sequence[Version]) -> None:
-        """Delete what need not be kept, where that can be done."""
+        """Delete old versions, if this kind of session can."""
 
 
 class HadoopVersions(Versions):
-    """Of a session that has a JVM of its own."""
+    """The versions in a session with its own JVM."""
 
     def whole(self) -> list[Version]:
-        """Return the marked ones, and those of older releases."""
+        """Return the marked versions, and those of older releases."""
         found = {name: int(number) for name, number in self._matches("version-*/_SUCCESS")}
         found |= {name: int(number) for name, number in self._matches(f"*-*/{WHOLE}/sequence=*")}
         return sorted(Version(sequence, name) for name, sequence in found.items())
@@ -88,7 +88,7 @@ class HadoopVersions(Versions):
         stream.close()
 
     def forget(self, whole: Sequence[Version]) -> None:
-        """Delete all but the last ones."""
+        """Delete all except the last versions."""
         for version in whole[:-VERSIONS_KEPT]:
             system, path = self._hadoop(version.name)
             system.delete(path, True)
@@ -104,17 +104,17 @@ class HadoopVersions(Versions):
         ]
 
     def _hadoop(self, name: str) -> tuple[Any, Any]:
-        """Return Hadoop's file system for a path within the table, and the path in its words."""
+        """Return Hadoop's file system for a path within the table, and Hadoop's path object."""
         context: Any = self._spark.sparkContext
         there = context._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{name}")
         return there.getFileSystem(context._jsc.hadoopConfiguration()), there
 
 
 class RemoteVersions(Versions):
-    """Of a Spark Connect session: all it has is Spark's readers and writers."""
+    """The versions in a Spark Connect session, which has only Spark's readers and writers."""
 
     def whole(self) -> list[Version]:
-        """Return the marked ones; refuse a table of an older release, which has no marks."""
+        """Return the marked versions; refuse a table of an older release, which has no marks."""
         # A writer may overwrite the oldest version, and its mark, while the marks are read.
         reader = self._spark.read.option("ignoreMissingFiles", "true")
         marks = reader.text(f"{self._folder}/*-*/{WHOLE}/sequence=*")
@@ -130,7 +130,7 @@ class RemoteVersions(Versions):
         return whole
 
     def next(self, whole: Sequence[Version]) -> Version:
-        """Return a new folder, or the oldest one where there are enough."""
+        """Return a new folder, or the oldest one if there are enough."""
         sequence = whole[-1].sequence + 1 if whole else 0
         is_full = len(whole) > VERSIONS_KEPT
         return Version(sequence, whole[0].name if is_full else f"remote-{sequence:010d}")
@@ -161,7 +161,7 @@ def _of_older_release(match: re.Match[str]) -> tuple[str, str]:
 
 
 def _rows(frame: "DataFrame") -> list[Any]:
-    """Return rows of files; none where there are no such files."""
+    """Return rows of files; none if there are no such files."""
     try:
         return frame.collect()
     except AnalysisException as error:

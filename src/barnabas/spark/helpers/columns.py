@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class ColumnError(ValueError):
-    """A column is missing, of the wrong type, or there twice; the message says what to do."""
+    """A column is missing, of the wrong type, or not unique; the message says what to do."""
 
 
 def names(columns: str | Sequence[str]) -> list[str]:
-    """Take one name, or several."""
+    """Return one name or several as a list."""
     return [columns] if isinstance(columns, str) else list(columns)
 
 
@@ -29,7 +29,7 @@ def require(frame: "DataFrame", wanted: Iterable[str]) -> None:
 
 
 def require_time(frame: "DataFrame", name: str) -> None:
-    """Refuse a column that is not of event time."""
+    """Refuse a column that is not a timestamp."""
     require(frame, [name])
     kind: DataType = frame.schema[name].dataType
     if not isinstance(kind, TimestampType):
@@ -40,7 +40,7 @@ def require_time(frame: "DataFrame", name: str) -> None:
 
 
 def refuse_twice(first: Iterable[str], second: Iterable[str], remedy: str) -> None:
-    """Refuse columns of one name, as Spark compares them: in any case."""
+    """Refuse columns of the same name; like Spark, ignore upper and lower case."""
     taken = {name.lower() for name in first}
     twice = [name for name in second if name.lower() in taken]
     if twice:

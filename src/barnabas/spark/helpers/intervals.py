@@ -1,12 +1,16 @@
-"""Parses durations for windows, watermarks and joins: a timedelta, or text as Spark reads it.
+"""Parses durations for windows, watermarks and joins: a timedelta, or text.
 
-Spark checks such text late and in its own words, and takes months for a watermark, which have no
-fixed length. Here it is read at once.
+The text is an interval of Spark ("1 minute 30 seconds") or a duration as settings and commands
+accept it ("90s", "1h30m"). Spark checks intervals late, and accepts months for a watermark, which
+have no fixed length. This module checks them at once.
 """
 
 import re
+from contextlib import suppress
 from datetime import timedelta
 from typing import TypeAlias
+
+from barnabas.model.durations import parse_duration_ms
 
 Duration: TypeAlias = str | timedelta
 
@@ -20,13 +24,15 @@ UNITS_US = {
     "week": 604_800_000_000,
 }
 _PART = re.compile(r"(\d+)\s*([a-z]+)")
-EXAMPLE = '"10 seconds", "1 minute 30 seconds" or timedelta(seconds=10)'
+EXAMPLE = '"10 seconds", "90s", "1 minute 30 seconds" or timedelta(seconds=10)'
 
 
 def microseconds(name: str, duration: Duration) -> int:
-    """Return the length of a duration; `name` is what an error calls it."""
+    """Return the length of a duration; `name` is its name in an error message."""
     if isinstance(duration, timedelta):
         return _not_negative(name, duration // timedelta(microseconds=1))
+    with suppress(ValueError):
+        return parse_duration_ms(duration) * 1000
     text = duration.strip().lower().removeprefix("interval ")
     parts = _PART.findall(text)
     units = [unit.removesuffix("s") for _, unit in parts]
@@ -38,14 +44,14 @@ def microseconds(name: str, duration: Duration) -> int:
 
 
 def positive(name: str, duration: Duration) -> str:
-    """Return a duration that is not nothing, as Spark reads it."""
+    """Return a duration in Spark's form; raise `ValueError` if it is zero."""
     if microseconds(name, duration) == 0:
         raise ValueError(f"{name} is {duration!r}; it must be longer than nothing")
     return spark_text(name, duration)
 
 
 def spark_text(name: str, duration: Duration) -> str:
-    """Return a duration as Spark reads it."""
+    """Return a duration in Spark's form."""
     return f"{microseconds(name, duration)} microseconds"
 
 

@@ -1,7 +1,7 @@
 """Joins a stream with another stream within a time interval, or with a table.
 
-A join of two streams must forget, else its state grows without bound: both sides need a watermark,
-and the condition must bound their times. `interval_join` asks for exactly that.
+The state of a join of two streams grows without bound, unless both sides have a watermark and the
+condition limits the distance of their times. `interval_join` requires both.
 
     from barnabas.spark import Timed, enrich, interval_join
 
@@ -38,10 +38,10 @@ class Timed(NamedTuple):
     time: str
     """Its column of event time."""
     lateness: Duration
-    """How late a row may come, measured against the latest one seen."""
+    """How late a row may arrive, compared with the latest event time."""
 
     def watermarked(self, keys: Sequence[str]) -> "DataFrame":
-        """Return the frame with its watermark; refuse it where columns are missing."""
+        """Return the frame with its watermark; refuse it if columns are missing."""
         require(self.frame, keys)
         require_time(self.frame, self.time)
         return self.frame.withWatermark(self.time, spark_text("lateness", self.lateness))
@@ -58,9 +58,9 @@ def interval_join(
 ) -> "DataFrame":
     """Join rows of one key where left.time - before <= right.time <= left.time + after.
 
-    Rows without a partner come out of a left, right or full join once the watermark has passed the
-    interval, so they come late by design. The keys are there once; all other columns of the two
-    sides need names of their own. Frames that do not stream are joined the same way.
+    A left, right or full join returns rows without a partner once the watermark has passed the
+    interval, so they are late by design. The result has the keys once; all other columns of the two
+    sides must have different names. Frames that do not stream are joined in the same way.
     """
     keys = _keys(on)
     _refuse_how(how)
@@ -88,10 +88,10 @@ def enrich(
 ) -> "DataFrame":
     """Add the columns of a table to the rows of a stream.
 
-    Spark plans the table once: it stays as it was when the query started, be it files or a
-    topic. Use `enrich_each_batch` for a table that changes. `broadcast` sends a small table to
-    every worker, which saves the shuffle. The table must have one row for each key: where it has
-    more, a row comes out as often.
+    Spark plans the table once: it stays as it was when the query started, for files and for topics.
+    Use `enrich_each_batch` for a table that changes. `broadcast` sends a small table to every
+    worker, which avoids the shuffle. The table must have one row for each key; if it has several,
+    the result has as many rows.
 
         enrich(samples, spark.read.parquet("hosts"), "hostname", broadcast=True)
     """
@@ -121,8 +121,8 @@ def enrich_each_batch(
     """Return a function for foreachBatch that reopens the table in every batch.
 
     It is for tables that change: files that another query rewrites (`ChangelogTable.read`), or a
-    compacted topic, which is then read whole in each batch. What `write` does must bear being
-    done twice, as with any foreachBatch.
+    compacted topic, which is then read completely in each batch. Like any function for
+    foreachBatch, `write` may be called twice for a batch.
 
         def write(rows, batch_id):
             rows.write.mode("overwrite").parquet(f"lake/named/batch={batch_id}")
@@ -153,7 +153,7 @@ def _refuse_how(how: str) -> None:
 
 
 def _key(name: str) -> "Column":
-    """The key of whichever side is there."""
+    """The key, from the side that has a row."""
     return F.coalesce(F.col(f"`{name}`"), F.col(f"`{RIGHT}{name}`")).alias(name)
 
 

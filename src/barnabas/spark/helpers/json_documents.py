@@ -1,12 +1,12 @@
 """Parses JSON text into fields with Spark expressions, and says why a document is invalid.
 
-from_json ignores much: text after the document, bytes that are no UTF-8, and a field of
-another type is a null like any other. Two tricks make it strict at the price of one parse:
+from_json ignores text after the document and bytes that are not UTF-8, and a field of another type
+is null. Two tricks make it strict with a single parse:
 
-- The text becomes the first of two elements of an array. The second has a name in it that is new
-  with each process, so that no text can contain it. Text after the document is then an error or an
-  element too many, and text that closes the array itself leaves the second element outside.
-- `inline(array(...))` stands between the parse and its use. Else Spark pushes the filter of a
+- The text becomes the first of two elements of an array. The second has a random name in it, so
+  that no text can contain it. Text after the document is then an error or an additional element,
+  and text that closes the array itself leaves the second element outside.
+- `inline(array(...))` is between the parse and its use. Without it Spark pushes the filter of a
   branch below the projection together with the parse, and parses every value twice (measured:
   twice the time).
 """
@@ -31,7 +31,7 @@ SHOWN_CHARACTERS = 100
 def decoded_json(
     frame: "DataFrame", column: str, fields: StructType, options: Mapping[str, str]
 ) -> "DataFrame":
-    """Add the fields as one column, and reason and detail where there are none."""
+    """Add the fields as one column, and reason and detail if there are none."""
     text = F.col(f"`{column}`").cast("string")
     wrapped = F.concat(F.lit(f'{{"{DOCUMENTS}":['), text, F.lit(f',{{"{LAST}":true}}]}}'))
     element = StructType([*fields, StructField(LAST, BooleanType())])
@@ -77,7 +77,7 @@ def _detail(text: "Column", fields: StructType) -> "Column":
 
 
 def _wrong_types(text: "Column", fields: StructType) -> "Column":
-    """Name the fields that are there and yet came to nothing."""
+    """Return the fields that the document has but that could not be read."""
     said = []
     for field in fields:
         if "'" in field.name:
@@ -104,7 +104,7 @@ def _missing(fields: StructType) -> "Column":
 def _required(
     fields: StructType, parent: "Column", path: str = ""
 ) -> Iterator[tuple[str, "Column"]]:
-    """Yield each field that must be there, and the condition that it is not."""
+    """Yield each required field, and the condition that it is missing."""
     for field in fields:
         value = parent.getField(field.name)
         if not field.nullable:

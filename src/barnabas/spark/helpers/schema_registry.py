@@ -4,8 +4,8 @@
 
     avro_values(records, schema, schemas=SchemaRegistry("http://127.0.0.1:8081"))
 
-Each worker asks for an id once. An id that is not there is an answer (the record goes to the DLQ);
-a registry that does not answer is a failure, which Spark retries.
+Each worker asks for an id once. If an id does not exist, the record goes to the dead-letter topic;
+if the registry does not answer, the task fails and Spark retries it.
 """
 
 import json
@@ -22,7 +22,7 @@ class SchemaRegistry:
     def __init__(
         self, url: str, *, headers: Mapping[str, str] | None = None, timeout_s: float = 10.0
     ) -> None:
-        """Take where it is; `headers` go with each request (Authorization, for one)."""
+        """Take the URL; `headers` are sent with each request, such as Authorization."""
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"The registry is at {url!r}; write http://HOST:PORT")
         self._url = url.rstrip("/")
@@ -30,7 +30,7 @@ class SchemaRegistry:
         self._timeout_s = timeout_s
 
     def __call__(self, number: int) -> str:
-        """Return a schema; raise LookupError where there is none of that id."""
+        """Return a schema; raise LookupError if the id does not exist."""
         address = f"{self._url}/schemas/ids/{number}"
         request = urllib.request.Request(address, headers=self._headers)  # noqa: S310 - checked
         try:

@@ -3,23 +3,23 @@
     from barnabas.spark import json_values, to_dlq
 
     decoded = json_values(records, "gpu_id STRING NOT NULL, value DOUBLE")
-    decoded.good    # what the records were, but for the value, and its fields
+    decoded.good    # the columns of the records without the value, and its fields
     to_dlq(decoded.bad).writeStream.format("barnabas").option("topic", "samples-dlq") ...
 
-Both branches are lazy. In a stream each is a query of its own that reads the topic; to read it
-once, decode inside foreachBatch and write both there.
+Both branches are lazy. In a stream each is a separate query that reads the topic; to read it once,
+decode inside foreachBatch and write both there.
 
-Why a value is bad, in column `reason` (`detail` has a sentence):
+Column `reason` says why a value is bad (`detail` has a sentence):
 
     no-value        it is null (a tombstone)
     bad-utf8        JSON: not UTF-8
     bad-json        JSON: not one whole document
     not-an-object   JSON: a document, but not {...}
-    wrong-type      JSON: a field is not what the schema says
+    wrong-type      JSON: a field does not have the type of the schema
     missing-field   JSON: a field that the schema calls NOT NULL is missing or null
-    bad-frame       Avro: the id of a schema was expected, and there is none
+    bad-frame       Avro: the id of a schema is missing
     unknown-schema  Avro: the schema id is unknown
-    bad-avro        Avro: bytes that are no value of their schema
+    bad-avro        Avro: the bytes are not a value of their schema
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,9 +45,9 @@ class Decoded(NamedTuple):
     """The two branches of a decoding; each row is in exactly one."""
 
     good: "DataFrame"
-    """What decoded: the other columns of the frame, and the fields."""
+    """The decoded rows: the other columns of the frame, and the fields."""
     bad: "DataFrame"
-    """What did not: the columns of the frame as they were, `reason` and `detail`."""
+    """The other rows: the columns of the frame unchanged, `reason` and `detail`."""
 
 
 def json_values(
@@ -61,13 +61,13 @@ def json_values(
 ) -> Decoded:
     """Decode JSON objects.
 
-    A field that the schema calls NOT NULL must be there. Fields that the schema does not name are
-    ignored, as from_json does. Unlike from_json, nothing that is wrong becomes a null: not a
-    field of another type, not text after the object, not bytes that are no UTF-8.
+    A field that is NOT NULL in the schema is required. Fields that the schema does not name are
+    ignored, as in from_json. Unlike in from_json, invalid input never becomes null: not a field of
+    another type, not text after the object, not bytes that are not UTF-8.
 
-    The fields become columns, beside those of the frame that `keep` names (all but `column`);
-    with `into` they become one column of that name. `options` are those of from_json
-    (timestampFormat and the like).
+    The fields become columns, beside the columns of the frame that `keep` names (all except
+    `column`); with `into` they become one column of that name. `options` are those of from_json,
+    such as timestampFormat.
 
         json_values(records, "gpu_id STRING NOT NULL, watts DOUBLE", keep=["offset"]).good
     """
@@ -88,10 +88,10 @@ def avro_values(
 ) -> Decoded:
     """Decode Avro records to the fields of `schema`, which is JSON.
 
-    Without `schemas`, values are bare Avro written under that very schema. With it, they are framed
-    with the id of their writer's schema, as Confluent's serializers frame them, and read as
-    `schema` says. `schemas` is a table of schemas by id, or a function of the id that raises
-    LookupError where there is none, like `SchemaRegistry`.
+    Without `schemas`, values are bare Avro of exactly that schema. With it, they are framed with
+    the id of their writer's schema, as Confluent's serializers frame them, and converted to
+    `schema`. `schemas` is a table of schemas by id, or a function of the id that raises LookupError
+    for an unknown one, like `SchemaRegistry`.
 
     The rest is as in `json_values`. fastavro does the work in Python workers; no jar is needed.
 
@@ -116,12 +116,12 @@ def avro_values(
 
 
 def to_dlq(bad: "DataFrame", topic: str | None = None) -> "DataFrame":
-    """Shape bad rows for a dead-letter topic: the original bytes, and headers that say why.
+    """Return bad rows as records for a dead-letter topic, with headers that say why.
 
-    Key, value and headers stay as they were; dlq.topic, dlq.partition, dlq.offset, dlq.reason,
-    dlq.detail and dlq.time (ISO 8601, of the batch) are added, in place of those of an earlier
-    round. Read the topic with includeHeaders, else its own headers are not there to keep. With
-    `topic`, a column says where to write; without, set the option topic.
+    Key, value and headers are unchanged. The headers dlq.topic, dlq.partition, dlq.offset,
+    dlq.reason, dlq.detail and dlq.time (ISO 8601, of the batch) are added, and replace those of an
+    earlier round. Read the topic with includeHeaders, otherwise its own headers are lost. With
+    `topic`, a column has the topic to write to; without it, set the option topic.
 
         to_dlq(decoded.bad, "samples-dlq").write.format("barnabas").options(**brokers).save()
     """
@@ -157,7 +157,7 @@ def _header(name: str, value: "Column") -> "Column":
 
 
 def _earlier_headers() -> "Column":
-    """The record's own headers; none where it has none."""
+    """The record's own headers; none if it has none."""
     kept = F.filter("headers", lambda each: ~F.coalesce(each["key"], F.lit("")).startswith(DLQ))
     return F.coalesce(kept, F.array().cast("array<struct<key:string,value:binary>>"))
 
@@ -169,7 +169,7 @@ def _kept(
     keep: Sequence[str] | None,
     into: str | None,
 ) -> list[str]:
-    """Return the columns that stay beside the fields; refuse what cannot be."""
+    """Return the columns that stay beside the fields; refuse names that conflict."""
     require(frame, [column, *(keep or ())])
     kind = frame.schema[column].dataType
     if not isinstance(kind, StringType | BinaryType):

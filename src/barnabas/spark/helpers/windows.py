@@ -1,7 +1,7 @@
 """Event-time windows together with their watermark, in one call.
 
 A window without a watermark keeps its state forever; a watermark on another column than the
-window's does nothing. Both mistakes are silent in Spark, so here the two go together:
+window's has no effect. Spark reports neither mistake, so these functions set both together:
 
     from pyspark.sql import functions as F
     from barnabas.spark import tumbling, window_bounds
@@ -11,9 +11,9 @@ window's does nothing. Both mistakes are silent in Spark, so here the two go tog
     )
     window_bounds(means)    # window_start, window_end, gpu_id, mean
 
-What is returned is Spark's own GroupedData: aggregate it as usual. In append mode, a window comes
-out once the watermark (the latest event time seen, less the lateness) has passed its end. Rows that
-come later than that are dropped and counted in the query's progress (numRowsDroppedByWatermark).
+They return Spark's GroupedData: aggregate it as usual. In append mode, the query returns a window
+once the watermark (the latest event time less the lateness) has passed its end. Later rows are
+dropped and counted in the query's progress (numRowsDroppedByWatermark).
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def hopping(
     lateness: Duration,
     by: str | Sequence[str] = (),
 ) -> "GroupedData":
-    """Group rows into windows that overlap: one of `length` begins `every` so often.
+    """Group rows into overlapping windows: one of `length` begins `every` interval.
 
     Each row is in length / every windows, and so is its cost.
 
@@ -86,10 +86,10 @@ def session(
     lateness: Duration,
     by: str | Sequence[str],
 ) -> "GroupedData":
-    """Group the rows of each key into sessions, which end where nothing came for `gap`.
+    """Group the rows of each key into sessions, which end after a `gap` without rows.
 
-    The gap may be a column that says how long to wait after each row. In a stream there must be a
-    key, and update mode is not for sessions.
+    The gap may be a column that says how long to wait after each row. A stream needs a key, and
+    cannot use update mode.
 
         session(clicks, "timestamp", "30 minutes", lateness="10 minutes", by="user").count()
     """

@@ -2,7 +2,7 @@
 
     org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";
 
-Jobs for Spark's connector have such a line, so it is understood here. Messages never show its
+Jobs for Spark's connector have such a line, so this connector accepts it. Messages never show its
 values, since they are secrets.
 """
 
@@ -30,7 +30,7 @@ MODULES: Mapping[str, Mapping[str, str]] = {
         "serviceName": "sasl.kerberos.service.name",
     },
 }
-"""The login modules, by the last part of their names, and what their settings are here."""
+"""The login modules, by the last part of their names, and the properties for their settings."""
 
 REMEDY = "give kafka.sasl.username and kafka.sasl.password instead"
 
@@ -47,6 +47,11 @@ def jaas_properties(text: str) -> dict[str, str]:
     if names is None:
         raise OptionError(f"kafka.sasl.jaas.config names {module}, which only Java has; {REMEDY}")
     given = {name: _value(*quoted) for name, *quoted in SETTING.findall(line[2])}
+    if given.get("tokenauth", "").lower() == "true":
+        raise OptionError(
+            "kafka.sasl.jaas.config has a delegation token (tokenauth), which librdkafka cannot "
+            "log in with; use a password or a certificate"
+        )
     found = {own: given[java] for java, own in names.items() if java in given}
     if names is _PASSWORD and len(found) < len(names):
         raise OptionError(f"kafka.sasl.jaas.config lacks username or password; {REMEDY}")

@@ -1,17 +1,17 @@
 """Tables of every setting of the Java consumer, producer and admin client (3.9 to 4.3), and how
 each is handled here.
 
-Spark's own connector hands `kafka.*` to Java's clients. Here they go to librdkafka, and to our own
-Fetch and Produce where the connection is plaintext. A setting is one of these:
+Spark's own connector passes `kafka.*` to Java's clients. This one passes them to librdkafka, and to
+our own Fetch and Produce if these support the authentication. A setting is one of these:
 
     same        librdkafka has it under the same name; it is passed on
     renamed     librdkafka has it under another name; it is passed on under that one
     translated  its value must change, too: `spark/client_properties.py` does that
-    no effect   what it tunes is not there, and rows are the same without it; a warning says so
-    refused     rows, their place or the security would not be what the setting says; the message
-                has the name to use instead
+    no effect   it does not apply here, and rows are the same without it; a warning says so
+    refused     rows, their place or the security would differ from the setting; the message has
+                the name to use instead
 
-`tests/unit/spark/test_java_properties.py` holds the tables against Java's own lists of names.
+`tests/unit/spark/test_java_properties.py` compares the tables with Java's lists of names.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ CONSUMER = frozenset(
         "value.deserializer",
     }
 )
-"""Settings of reads alone; a write ignores them."""
+"""Settings of reads only; a write ignores them."""
 
 PRODUCER = frozenset(
     {
@@ -78,7 +78,7 @@ PRODUCER = frozenset(
         "value.serializer",
     }
 )
-"""Settings of writes alone; a read ignores them."""
+"""Settings of writes only; a read ignores them."""
 
 SAME = frozenset(
     {

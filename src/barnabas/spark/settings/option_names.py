@@ -29,6 +29,7 @@ READ_NAMES = (
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
+    "includeFetchTime",
     "groupIdPrefix",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
@@ -50,13 +51,13 @@ SPARK_NAMES = frozenset({"path", "checkpointlocation", "mergeschema", "queryname
 
 
 def unknown_names(given: Iterable[str], other_side: Iterable[str], own: Iterable[str]) -> list[str]:
-    """Return the names, in lower case, that neither side, Spark nor the client can have."""
+    """Return the names, in lower case, that no side, Spark or the client accepts."""
     known = {name.lower() for name in (*own, *other_side)} | SPARK_NAMES
     return [name for name in given if name not in known and not name.startswith(PREFIX)]
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the known name that a name in lower case is most like, if there is one."""
+    """Return the known name that is most similar to a name in lower case, if there is one."""
     spelled = {each.lower(): each for each in names}
     close = get_close_matches(name, spelled, n=1)
     return spelled[close[0]] if close else None

@@ -1,9 +1,9 @@
 """Sends record batches to partition leaders, several in flight, each delivered once and in order.
 
-Every batch carries the producer's id and a sequence number, so that a broker knows what it has
-seen. A request holds at most one batch a partition, and at most five requests are in flight
-to a broker, since five batches a partition is what brokers remember. When a connection breaks or
-a leader has moved, everything without an answer is gathered, and sent again in the order of its
+Every batch has the producer's id and a sequence number, so that a broker detects repeated batches.
+A request has at most one batch for each partition, and at most five requests are in flight to a
+broker, since brokers remember five batches of a producer in each partition. When a connection
+breaks or a leader has moved, all unacknowledged batches are sent again in the order of their
 sequence numbers, until the delivery timeout.
 """
 
@@ -23,7 +23,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.spark.sink.record_encoding import Encoded, Producer, frame
 from barnabas.spark.sink.sink_cluster import PAUSE_MAX_S, PAUSE_S, Address, Cluster
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 REQUEST_BYTES_MAX = 8 << 20
 SEQUENCES = 1 << 31
@@ -82,7 +82,7 @@ FENCED_REMEDY = (
 
 
 class DeliveryError(Exception):
-    """Rows could not be written; the message says which, why, and what to change."""
+    """Rows could not be written; the message names them, the reason, and what to change."""
 
 
 class Delivery(NamedTuple):
@@ -129,13 +129,13 @@ class Sender:
         """Send batches; return when at most five requests per broker are in flight."""
         failed: list[Batch] = []
         for group in _rounds([self._framed(each) for each in encoded]):
-            # What follows a batch that failed would only leave a gap in front of it.
+            # Batches after a failed one would leave a gap in front of them.
             failed += group if failed else self._open(group)
         if failed:
             self._recover(failed)
 
     def flush(self) -> None:
-        """Return when every batch has arrived."""
+        """Return when every batch is acknowledged."""
         failed = self._drain()
         if failed:
             self._recover(failed)
@@ -151,10 +151,10 @@ class Sender:
         return Batch(chunk.topic, chunk.partition, sequence, self._batches, data)
 
     def _open(self, batches: list[Batch]) -> list[Batch]:
-        """Send batches, and wait for the answer where a partition gets its first one.
+        """Send batches, and wait for the answer if a partition gets its first one.
 
-        A broker that knows nothing of a producer takes any sequence number from it. If the first
-        batch failed with the second in flight behind it, the second would take its place.
+        A broker that does not know a producer accepts any sequence number from it. If the first
+        batch failed with the second in flight behind it, the second would be accepted first.
         """
         failed = self._dispatch(batches)
         new = {(batch.topic, batch.partition) for batch in batches} - self._opened
@@ -186,7 +186,7 @@ class Sender:
             return None
 
     def _send(self, leader: Address, batches: list[Batch]) -> list[Batch]:
-        """Send one request, once there is room for it; return what has failed until then."""
+        """Send one request, once there is room for it; return the batches that failed by then."""
         failed = self._make_room(leader)
         if failed:
             return failed + batches
@@ -225,7 +225,7 @@ class Sender:
         )
 
     def _receive(self, leader: Address) -> list[Batch]:
-        """Take one answer; return the batches to send again."""
+        """Process one answer; return the batches to send again."""
         answer = self.cluster.pipeline(leader).receive(ProduceResponse)
         batches = {(each.topic, each.partition): each for each in self._in_flight[leader][0]}
         failed = []
@@ -246,7 +246,7 @@ class Sender:
         raise DeliveryError(explained(batch.topic, batch.partition, code, message))
 
     def _lost(self, leader: Address) -> list[Batch]:
-        """Give up a connection; return everything that was in flight."""
+        """Drop a connection; return the batches that were in flight."""
         lost = [batch for batches in self._in_flight[leader] for batch in batches]
         self._in_flight[leader].clear()
         self.cluster.hang_up(leader)
@@ -263,7 +263,7 @@ class Sender:
         return failed
 
     def _recover(self, failed: list[Batch]) -> None:
-        """Send again, in order, until everything has arrived or time is over."""
+        """Send again, in order, until everything is acknowledged or the timeout is over."""
         deadline_s = time.monotonic() + self.delivery.delivery_timeout_ms / 1000
         pause_s = PAUSE_S
         while failed := self._drain() + failed:
@@ -274,7 +274,7 @@ class Sender:
             failed = self._again(failed)
 
     def _again(self, failed: list[Batch]) -> list[Batch]:
-        """Send again one batch a partition at a time, up to the first that fails."""
+        """Send again, one batch of each partition at a time, up to the first that fails."""
         self.cluster.forget()
         rest: list[Batch] = []
         for group in _rounds(sorted(failed, key=lambda batch: batch.number)):
@@ -283,7 +283,7 @@ class Sender:
 
 
 def _rounds(batches: list[Batch]) -> list[list[Batch]]:
-    """Return the batches in groups that hold one a partition at most, in order."""
+    """Return the batches in groups with at most one for each partition, in order."""
     rounds: list[list[Batch]] = []
     seen: dict[tuple[str, int], int] = defaultdict(int)
     for batch in batches:
@@ -296,7 +296,7 @@ def _rounds(batches: list[Batch]) -> list[list[Batch]]:
 
 
 def _requests(batches: list[Batch]) -> list[list[Batch]]:
-    """Return the batches in groups of a size that brokers take."""
+    """Return the batches in groups of a size that brokers accept."""
     found: list[list[Batch]] = []
     size = REQUEST_BYTES_MAX
     for batch in batches:
@@ -316,7 +316,7 @@ def explained(topic: str, partition: int, code: int, message: str | None) -> str
 
 
 def name_of(code: int) -> str:
-    """Return what an error code is called."""
+    """Return the name of an error code."""
     try:
         return ErrorCode(code).name
     except ValueError:

@@ -1,7 +1,8 @@
-"""Writes rows with librdkafka where connections need TLS or a password.
+"""Writes rows with librdkafka if the settings need what only it supports, such as Kerberos.
 
-The direct path speaks plaintext alone. Elsewhere rows go through confluent-kafka one at a time,
-at least once, at a fraction of the speed. Keys land where Java puts them here too.
+Our own connections support PLAIN, SCRAM, static tokens and PEM certificates. For all other settings
+rows go through confluent-kafka one at a time, at least once, at a fraction of the speed. Keys get
+the same partitions as in Java.
 """
 
 from collections.abc import Callable, Iterator

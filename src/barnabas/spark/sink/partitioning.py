@@ -1,10 +1,9 @@
 """Chooses the partition of each row, for all rows of a batch at once.
 
-A key goes to the partition that Java's producer chooses: murmur2 of its bytes, modulo the
+A key goes to the partition that Java's producer chooses: murmur2 of its bytes, modulo the number of
 partitions. Applications that share a topic with Java clients, or join two topics partition by
-partition, rely on it. Rows
-without a key go to one partition for a batch's worth of bytes and then to the next (KIP-480), so
-that batches are full. A partition column that names one overrides both.
+partition, rely on it. Rows without a key go to one partition until a batch is full and then to the
+next (KIP-480). A partition column that names one overrides both.
 """
 
 import numpy as np
@@ -24,7 +23,7 @@ Hashes = npt.NDArray[np.uint32]
 def murmur2(keys: pa.Array) -> Hashes:
     """Return the hash of every key, as Java computes it; null hashes as an empty key.
 
-    Keys are taken longest first, so that the rows that have a word left are always the first ones:
+    The longest keys come first, so that the rows that have a word left are always the first ones:
     each step mixes one word of 4 bytes into all of these.
     """
     starts = byte_offsets(keys)[:-1]
@@ -82,7 +81,7 @@ def _mix_tail(
 
 
 def keyed_partitions(keys: pa.Array, count: int) -> Integers:
-    """Return the partition of each key among so many."""
+    """Return the partition of each key, given the number of partitions."""
     if count == 1:
         return np.zeros(len(keys), dtype=np.int64)
     return (murmur2(keys) & np.uint32(POSITIVE)).astype(np.int64) % count
@@ -92,12 +91,12 @@ class Rotation:
     """The partitions that rows without a key go to, one after the other."""
 
     def __init__(self, first: int, batch_bytes: int) -> None:
-        """Take where to start, and the bytes after which the next partition takes over."""
+        """Take the first partition, and the bytes after which the next partition is used."""
         self._written = first * batch_bytes
         self._batch_bytes = batch_bytes
 
     def partitions(self, sizes: Integers, count: int) -> Integers:
-        """Return the partitions of rows of these sizes among so many."""
+        """Return the partitions of rows of these sizes, given the number of partitions."""
         if len(sizes) == 0:
             return np.zeros(0, dtype=np.int64)
         before = self._written + np.cumsum(sizes) - sizes

@@ -5,12 +5,12 @@ A record on the wire is a chain of varints and byte strings:
     length | attributes | timestamp delta | offset delta | key length | key | value length | value
     | header count | headers
 
-The varints of all rows are computed together in numpy and become two Arrow columns: what stands
-before the key, and what stands between key and value. Arrow then joins the columns row by row in
-C++, and since it stores the joined strings one after the other, its data buffer is the body of the
-batch as it goes over the wire. 100-byte rows cost about 0.1 microseconds each.
+The varints of all rows are computed together in numpy and become two Arrow columns: the bytes
+before the key, and the bytes between key and value. Arrow then joins the columns row by row in C++,
+and since it stores the joined strings one after the other, its data buffer is the body of the batch
+on the wire. 100-byte rows cost about 0.1 microseconds each.
 
-Rows come sorted by partition and cut into chunks, one record batch a chunk; `Chunk` says where.
+Rows are sorted by partition and divided into chunks (`Chunk`), one for each record batch.
 """
 
 from typing import NamedTuple
@@ -43,24 +43,24 @@ MORE = np.uint8(0x80)
 
 
 class RowError(ValueError):
-    """A row cannot be written; the message says what is wrong with it."""
+    """A row cannot be written; the message says why."""
 
 
 class Rows(NamedTuple):
-    """Columns of as many rows; keys, headers and times may be missing altogether."""
+    """Columns of the same length; keys, headers and times are optional."""
 
     values: pa.Array
     """Binary; null is a tombstone."""
     keys: pa.Array | None
-    """Binary; null is no key."""
+    """Binary; null means that there is no key."""
     headers: pa.Array | None
     """Binary: the header count and the headers, as `header_column` makes them."""
     timestamps_ms: Integers | None
-    """None where all rows are of now."""
+    """None if all rows have the current time."""
 
 
 class Chunk(NamedTuple):
-    """Rows, sorted and adjacent, that make one record batch."""
+    """Adjacent rows, after sorting, that become one record batch."""
 
     topic: str
     partition: int
@@ -77,7 +77,7 @@ class Producer(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A batch whose header is yet to be written."""
+    """A batch without its header."""
 
     chunk: Chunk
     body: memoryview
@@ -86,7 +86,7 @@ class Encoded(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many records."""
+        """The number of records."""
         return self.chunk.stop - self.chunk.start
 
 
@@ -153,10 +153,10 @@ def _joined(
 def frame(
     encoded: Encoded, codec: Codec, level: int | None, producer: Producer, base_sequence: int
 ) -> bytearray:
-    """Return the batch as it travels: compressed, with its header and checksum."""
+    """Return the batch for the wire: compressed, with its header and checksum."""
     body = encoded.body if codec is Codec.NONE else compress(codec, encoded.body, level)
     batch = bytearray(HEADER_BYTES + len(body))
-    # Through a view: a bytearray that is given a slice makes a copy of it first.
+    # Through a view: assigning a slice to a bytearray would copy it first.
     memoryview(batch)[HEADER_BYTES:] = body
     header = BatchHeader(
         base_offset=0,
@@ -180,7 +180,7 @@ def frame(
 def header_column(headers: pa.Array) -> pa.Array:
     """Return the headers of each row as they end a record: their count, then names and values.
 
-    Rows with headers cost a join a header; rows without any cost a byte.
+    Rows with headers cost one join for each header; rows without headers cost a byte.
     """
     counts = pc.fill_null(pc.list_value_length(headers), 0).to_numpy(zero_copy_only=False)
     counts = counts.astype(np.int64)
@@ -211,7 +211,7 @@ def header_column(headers: pa.Array) -> pa.Array:
 
 
 def zigzag(numbers: Integers) -> Integers:
-    """Return signed numbers as varints store them: small ones of either sign stay small."""
+    """Return signed numbers in zigzag form: numbers with a small absolute value stay small."""
     return (numbers << 1) ^ (numbers >> 63)
 
 
@@ -309,7 +309,7 @@ def byte_offsets(column: pa.Array) -> Integers:
 
 
 def lengths_and_sizes(column: pa.Array) -> tuple[Integers, Integers]:
-    """Return the lengths as they are announced, null being -1, and the bytes that follow."""
+    """Return the lengths for the wire, with -1 for null, and the numbers of bytes that follow."""
     sizes = np.diff(byte_offsets(column))
     if column.null_count == 0:
         return sizes, sizes

@@ -1,8 +1,8 @@
 """Turns Arrow batches of rows into encoded record batches, one or more per partition.
 
-Steps for each Arrow batch: take the columns of the sink, find the topic
-and partition of every row, bring rows of one partition together (their order stays), cut them into
-chunks of `batch.size` bytes, and encode.
+Steps for each Arrow batch: take the columns of the sink, find the topic and partition of every row,
+group the rows by partition (their order stays), divide them into chunks of `batch.size` bytes, and
+encode.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ from barnabas.spark.sink.record_encoding import (
 from barnabas.spark.sink.sink_columns import Columns
 
 SLICE_BYTES = 4 << 20
-"""Arrow batches are taken in slices of about this size: encoding one while another travels."""
+"""Arrow batches are encoded in slices of about this size, one while another is sent."""
 
 
 class Batcher:
@@ -46,10 +46,10 @@ class Batcher:
         *,
         fingerprints: bool = False,
     ) -> None:
-        """Take the topic that overrides the column, and where rows without a key start."""
+        """Take the topic that overrides the column, and the first partition of keyless rows."""
         self._fingerprints = fingerprints
         self.read = NO_ROWS
-        """The fingerprint of all rows so far, where fingerprints are wanted."""
+        """The fingerprint of all rows so far, if fingerprints are needed."""
         self._columns = columns
         self._topic = topic
         self._batch_bytes = batch_bytes
@@ -162,7 +162,7 @@ class Batcher:
         return partitions
 
     def _chunks(self, places: "Places", order: Integers, sizes: Integers) -> Iterator[Chunk]:
-        """Return runs of rows of one partition, cut where a batch would grow too large."""
+        """Return runs of rows of one partition, divided before a batch would grow too large."""
         codes = places.codes[order]
         ends = np.cumsum(sizes[order])
         bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
@@ -178,20 +178,20 @@ class Batcher:
 
 
 def no_topic() -> RowError:
-    """Return the error of a row that names no topic."""
+    """Return the error of a row without a topic."""
     return RowError(
         "A row has no topic: column topic is null; filter such rows, or set option topic"
     )
 
 
 def rows_fingerprint(columns: Columns, batch: pa.RecordBatch) -> Fingerprint:
-    """Return the fingerprint of rows that are read and not written."""
+    """Return the fingerprint of rows that are not written."""
     keys = None if columns.key is None else as_binary(batch.column(columns.key))
     return fingerprint(as_binary(batch.column(columns.value)), keys)
 
 
 class Places(NamedTuple):
-    """Where rows go."""
+    """The topic and the partition of each row."""
 
     topics: list[str]
     topic_indexes: Integers
@@ -199,7 +199,7 @@ class Places(NamedTuple):
 
     @property
     def codes(self) -> Integers:
-        """One number a row, the same for rows of the same partition of the same topic."""
+        """A number for each row, the same for rows of the same partition of a topic."""
         return (self.topic_indexes << 32) | self.partitions
 
 
@@ -207,7 +207,7 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if batch.num_rows == 0:
         return
     rows = max(1, int(batch.num_rows * SLICE_BYTES / max(batch.nbytes, 1)))
-    # Two slices of one and a half are better than one and a small rest.
+    # Two slices of medium size are better than a full one and a small rest.
     count = max(1, round(batch.num_rows / rows))
     step = -(-batch.num_rows // count)
     for start in range(0, batch.num_rows, step):
@@ -215,7 +215,7 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _sizes(rows: Rows) -> Integers:
-    """Return how many bytes each row takes at most."""
+    """Return the maximum number of bytes that each row takes."""
     sizes = lengths_and_sizes(rows.values)[1] + RECORD_OVERHEAD_BYTES
     for column in (rows.keys, rows.headers):
         if column is not None:
@@ -224,7 +224,7 @@ def _sizes(rows: Rows) -> Integers:
 
 
 def _sorted(rows: Rows, places: Places) -> tuple[Rows, Integers]:
-    """Bring rows of one partition together, in the order in which they came."""
+    """Group rows by partition, in their order."""
     codes = places.codes
     if len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
         return rows, np.arange(len(codes), dtype=np.int64)

@@ -10,6 +10,7 @@ first row to commit is what brokers old and new understand, and what lets the dr
 task has written.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -37,9 +38,10 @@ from barnabas.protocol.messages.produce import ProduceRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.wire.addresses import split_address
 from barnabas.wire.cluster_wire import Kind, require
-from barnabas.wire.failures import LinkError
 from barnabas.wire.link import ANSWER_TIMEOUT_S
+from barnabas.wire.link_security import LinkSecurity
 from barnabas.wire.pipeline import Pipeline, Pool
+from barnabas.wire.wire_failures import LinkError, LoginError
 
 CEILINGS: dict[type[Message], int] = {
     AddPartitionsToTxnRequest: 3,
@@ -99,19 +101,26 @@ class Cluster:
     """The brokers behind one list of addresses."""
 
     def __init__(
-        self, bootstrap: str, client_id: str, answer_timeout_s: float = ANSWER_TIMEOUT_S
+        self,
+        bootstrap: str,
+        client_id: str,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+        security: LinkSecurity | None = None,
     ) -> None:
         self._bootstrap = bootstrap
-        self._data = Pool(client_id, CEILINGS, answer_timeout_s)
-        self._control = Pool(client_id, CEILINGS, answer_timeout_s)
+        self._data = Pool(client_id, CEILINGS, answer_timeout_s, security)
+        self._control = Pool(client_id, CEILINGS, answer_timeout_s, security)
         self._topics: dict[str, Topic] = {}
         self._coordinators: dict[tuple[Kind, str], Address] = {}
 
-    def topic(self, name: str, *, fresh: bool = False) -> Topic:
-        """Return the leaders of a topic's partitions; wait a moment for a missing topic."""
+    def topic(self, name: str, patience_s: float = TOPIC_PATIENCE_S) -> Topic:
+        """Return the leaders of a topic's partitions.
+
+        Waits a moment for a missing topic, and for as long as it is told where no broker answers.
+        """
         found = self._topics.get(name)
-        if found is None or fresh or time.monotonic() - found.seen_at_s > METADATA_AGE_MAX_S:
-            found = self._topics[name] = self._look_up(name)
+        if found is None or time.monotonic() - found.seen_at_s > METADATA_AGE_MAX_S:
+            found = self._topics[name] = self._look_up(name, patience_s)
         return found
 
     def pipeline(self, address: Address) -> Pipeline:
@@ -159,20 +168,34 @@ class Cluster:
         return self._repeated(attempt, deadline_s, PASSING)
 
     def _repeated(
-        self, attempt: Callable[[], tuple[M, int]], deadline_s: float, passing: frozenset[ErrorCode]
+        self,
+        attempt: Callable[[], tuple[M, int]],
+        deadline_s: float,
+        passing: frozenset[ErrorCode],
+        passing_s: float = math.inf,
     ) -> M:
+        """Repeat until there is an answer without a retriable error, or time is over.
+
+        Errors that brokers answer must pass within `passing_s` of the first answer.
+        """
+        passing_until_s = math.inf
         pause_s = PAUSE_S
         while True:
             late = time.monotonic() > deadline_s
             try:
                 answer, code = attempt()
+            except LoginError:
+                raise
             except LinkError:
                 if late:
                     raise
                 self.forget()
+                passing_until_s = math.inf
             else:
-                if code not in passing or late:
+                now_s = time.monotonic()
+                if code not in passing or late or now_s > passing_until_s:
                     return answer
+                passing_until_s = min(passing_until_s, now_s + passing_s)
                 if code in {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}:
                     self._coordinators.clear()
             time.sleep(pause_s)
@@ -192,14 +215,15 @@ class Cluster:
             found = self._coordinators[kind, key] = Address(answer.host, answer.port)
         return found
 
-    def _look_up(self, name: str) -> Topic:
+    def _look_up(self, name: str, patience_s: float) -> Topic:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
 
         def attempt() -> tuple[MetadataResponse, int]:
             answer = self._any().ask(request, MetadataResponse)
             return answer, answer.topics[0].error_code
 
-        answer = self._repeated(attempt, time.monotonic() + TOPIC_PATIENCE_S, APPEARING)
+        deadline_s = time.monotonic() + patience_s
+        answer = self._repeated(attempt, deadline_s, APPEARING, TOPIC_PATIENCE_S)
         found = answer.topics[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise LinkError(
@@ -214,6 +238,8 @@ class Cluster:
         for address in self._bootstrap.split(","):
             try:
                 return self._control.to(*split_address(address))
+            except LoginError:
+                raise
             except LinkError:
                 continue
         raise LinkError(
@@ -232,14 +258,17 @@ def _topic(answer: MetadataResponse, found: MetadataResponseTopic) -> Topic:
     return Topic(leaders, len(found.partitions), time.monotonic())
 
 
-_clusters: dict[tuple[str, str, float], Cluster] = {}
+_clusters: dict[tuple[str, str, float, LinkSecurity | None], Cluster] = {}
 
 
 def cluster_at(
-    bootstrap: str, client_id: str, answer_timeout_s: float = ANSWER_TIMEOUT_S
+    bootstrap: str,
+    client_id: str,
+    answer_timeout_s: float = ANSWER_TIMEOUT_S,
+    security: LinkSecurity | None = None,
 ) -> Cluster:
     """Return the cluster behind a list of addresses, with the connections of earlier tasks."""
-    key = bootstrap, client_id, answer_timeout_s
+    key = bootstrap, client_id, answer_timeout_s, security
     found = _clusters.get(key)
     if found is None:
         found = _clusters[key] = Cluster(*key)

@@ -9,8 +9,8 @@ As in Spark's own connector, with one more: `timestamp`, which becomes the recor
     partition  int
     timestamp  timestamp
 
-Other columns are left out, as Spark's connector leaves them out, so that rows that were read from
-a topic can be written to another one as they are.
+Other columns are ignored, as in Spark's connector, so that rows that were read from a topic can be
+written to another one unchanged.
 """
 
 from typing import NamedTuple
@@ -45,11 +45,11 @@ CASTS = {
 
 
 class ColumnError(ValueError):
-    """A column is missing or of the wrong type; the message says how to make it right."""
+    """A column is missing or of the wrong type; the message says how to fix it."""
 
 
 class Columns(NamedTuple):
-    """Where each column is in the rows; None where there is none."""
+    """The index of each column in the rows; None if there is no such column."""
 
     value: int
     key: int | None
@@ -60,7 +60,7 @@ class Columns(NamedTuple):
 
 
 def find_columns(schema: StructType, *, topic: str | None, headers: bool = True) -> Columns:
-    """Find the columns of a sink; raise where one is missing or of the wrong type."""
+    """Find the columns of a sink; raise if one is missing or of the wrong type."""
     found = {name: _find(schema, name) for name in SHAPES}
     if found["value"] is None:
         named = ", ".join(schema.fieldNames()) or "none"

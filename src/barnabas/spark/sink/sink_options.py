@@ -2,24 +2,24 @@
 
     topic                  the topic of all rows; overrides a column topic
     includeHeaders         whether column headers is written (true)
-    exactlyOnce            each row once, whatever fails (true); false is at least once
-    transactionalIdPrefix  what transactional ids and marker groups begin with (barnabas-spark)
-    txnAppId, txnVersion   batch writes: a version of an application is written once, however often
-                           the job runs; in foreachBatch, its query's name and its batch id
-    checkReplays           whether a batch that is written again must have the rows that it had
-                           before (true); false skips it whatever its rows are
+    exactlyOnce            each row once, in spite of failures (true); false is at least once
+    transactionalIdPrefix  the prefix of transactional ids and marker groups (barnabas-spark)
+    txnAppId, txnVersion   batch writes: a version of an application is written once, even if the
+                           job runs again; in foreachBatch, its query's name and its batch id
+    checkReplays           whether a batch that is written again must have the same rows as before
+                           (true); false skips it without a comparison
     kafka.*                client settings by librdkafka's or Java's names (client_properties.py)
 
-Options of reads are ignored, so that one dict serves both. Settings of the client that have
-no meaning on this path (linger.ms: batches are made of whole Arrow batches and never wait) are
-accepted and have no effect.
+Options of reads are ignored, so that one dict serves both. Settings of the client that do not apply
+here (linger.ms: batches are made of whole Arrow batches and never wait) are accepted without
+effect.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.protocol.compression import Codec
-from barnabas.spark.client_properties import Side, client_properties, is_plaintext
+from barnabas.spark.client_properties import Side, client_properties, is_direct
 from barnabas.spark.query_errors import OptionError
 from barnabas.spark.settings.option_names import (
     BOOTSTRAP,
@@ -51,7 +51,7 @@ class SinkOptions(NamedTuple):
     exactly_once: bool
     id_prefix: str
     application: tuple[str, int] | None
-    """The application and version of a batch write that is to happen once."""
+    """The application and version of a batch write that must happen once."""
     check_replays: bool
     """Whether a batch that is written again must have the same rows."""
     client_id: str
@@ -63,17 +63,17 @@ class SinkOptions(NamedTuple):
 
     @property
     def target(self) -> str:
-        """What rows are written to, as the record of a job names it."""
+        """The target of the rows, as the record of a job names it."""
         return "topics of a column" if self.topic is None else self.topic
 
     @property
-    def plaintext(self) -> bool:
-        """Whether connections need neither TLS nor a password."""
-        return is_plaintext(self.properties)
+    def is_direct(self) -> bool:
+        """Whether our own connections can be used; otherwise librdkafka's are."""
+        return is_direct(self.properties)
 
 
 def parse_options(options: Mapping[str, str]) -> SinkOptions:
-    """Read options; their names are taken in any case."""
+    """Parse options; upper and lower case of names make no difference."""
     given = {name.lower(): str(value) for name, value in options.items()}
     _refuse_unknown(given)
     properties = client_properties(given, Side.WRITE)
@@ -99,7 +99,7 @@ def parse_options(options: Mapping[str, str]) -> SinkOptions:
 
 
 def check_properties(options: SinkOptions) -> None:
-    """Let librdkafka check the names and values of its properties."""
+    """Have librdkafka check the names and values of its properties."""
     import confluent_kafka
 
     properties = {"log_level": "0", **options.properties}
@@ -151,10 +151,11 @@ def _delivery(properties: Mapping[str, str], *, exactly_once: bool) -> Delivery:
 def _check_together(options: SinkOptions) -> None:
     if options.topic is not None and not options.topic.strip():
         raise OptionError("Option topic is empty; name a topic, or leave it out")
-    if options.exactly_once and not options.plaintext:
+    if options.exactly_once and not options.is_direct:
         raise OptionError(
-            "exactlyOnce needs a plaintext listener, since the driver ends transactions that tasks "
-            "began and librdkafka cannot; name such a listener, or set exactlyOnce=false"
+            "exactlyOnce needs connections of our own, since the driver ends transactions that "
+            "tasks began and librdkafka cannot. They know PLAIN, SCRAM and OAUTHBEARER with a "
+            "token, and certificates in PEM files; use one of these, or set exactlyOnce=false"
         )
     if options.application is not None and not options.exactly_once:
         raise OptionError(

@@ -1,9 +1,8 @@
 """The transaction of a task attempt, with the offset that marks the attempt as committed.
 
-An attempt asks for its transactional id first, which aborts what an earlier producer of that id has
-left open. The driver ends the transaction, once Spark says that every task is done. A task
-cannot know by itself that it has seen all its rows: when the JVM beside it dies, its input merely
-ends.
+An attempt first initializes its transactional id, which aborts an open transaction of an earlier
+producer of that id. The driver ends the transaction, once Spark reports that every task is done. A
+task cannot know by itself that it has read all its rows: when its JVM dies, its input just ends.
 
 The transaction of a task also commits an offset, its marker: the number of the next batch, in a
 group named after the task. Rows and marker become visible together, so the marker says whether the
@@ -52,7 +51,7 @@ ONGOING = "Ongoing"
 
 
 class OvertakenError(DeliveryError):
-    """Another attempt has asked for the same transactional id."""
+    """Another attempt has initialized the same transactional id."""
 
 
 class Transaction:
@@ -61,7 +60,7 @@ class Transaction:
     def __init__(
         self, cluster: Cluster, transactional_id: str, timeout_ms: int, patience_ms: int
     ) -> None:
-        """Take how long it may last, and how long to ask a coordinator that does not answer."""
+        """Take the transaction timeout, and how long to ask a coordinator that does not answer."""
         self._cluster = cluster
         self._id = transactional_id
         self._timeout_ms = timeout_ms
@@ -70,12 +69,12 @@ class Transaction:
         self.producer = Producer(-1, -1, transactional=True)
 
     def ticket(self, task: int, written: Fingerprint) -> Ticket:
-        """Return what the driver needs to end it; take what was written in it."""
+        """Return the report with which the driver can end it, given the content."""
         producer = self.producer
         return Ticket(self._id, producer.producer_id, producer.producer_epoch, task, written)
 
     def fence(self) -> None:
-        """Get the id of a producer; fence the earlier ones, and abort what they left open."""
+        """Get a producer id; fence earlier producers, and abort their open transactions."""
         answer = self._cluster.ask(
             (Kind.TRANSACTION, self._id),
             InitProducerIdRequest(
@@ -94,7 +93,7 @@ class Transaction:
         self.producer = Producer(answer.producer_id, answer.producer_epoch, transactional=True)
 
     def add(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Make partitions part of the transaction, those that are not yet."""
+        """Add partitions to the transaction that are not part of it yet."""
         new = set(partitions) - self._partitions
         if not new:
             return
@@ -170,7 +169,7 @@ class Transaction:
 
 
 def end(cluster: Cluster, ticket: Ticket, patience_ms: int, *, commit: bool) -> int:
-    """End a transaction; return the error code, which is none where it had ended so before."""
+    """End a transaction; return the error code, which is none if it had ended so before."""
     answer = cluster.ask(
         (Kind.TRANSACTION, ticket.transactional_id),
         EndTxnRequest(
@@ -189,7 +188,7 @@ def end(cluster: Cluster, ticket: Ticket, patience_ms: int, *, commit: bool) -> 
 def marker(cluster: Cluster, group_id: str, patience_ms: int) -> int:
     """Return the marker of a task: the batches below it are written.
 
-    Markers of transactions that are still open do not count, and are not waited for.
+    Markers of open transactions are ignored.
     """
     request = OffsetFetchRequest(group_id=group_id, topics=None)
     deadline_s = time.monotonic() + patience_ms / 1000
@@ -220,7 +219,7 @@ def is_open(cluster: Cluster, ticket: Ticket, patience_ms: int) -> bool:
 
 
 def delete_group(cluster: Cluster, group_id: str, patience_ms: int) -> None:
-    """Delete the offsets of a job that is done and will never run again."""
+    """Delete the offsets of a completed job that will never run again."""
     cluster.ask(
         (Kind.GROUP, group_id),
         DeleteGroupsRequest(groups_names=[group_id]),
@@ -236,7 +235,7 @@ def _first_partition_code(answer: AddPartitionsToTxnResponse) -> int:
         for topic in answer.results_by_topic_v3_and_below
         for part in topic.results_by_partition
     ]
-    # One that was not attempted says nothing; another one of the same answer says why.
+    # One that was not attempted has no reason; another error of the same answer has it.
     telling = [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED]
     return next((code for code in telling if code != ErrorCode.NONE), ErrorCode.NONE)
 

@@ -1,14 +1,14 @@
 """The writers behind `df.write.format("barnabas")` and `df.writeStream.format("barnabas")`.
 
-Exactly once, whatever is killed (ADR 16). Each attempt of a task writes its rows in a transaction
-of its own and hands the open transaction to the driver. When Spark says that every task is done,
-the driver decides the batch: one change of the job's record (`exactly_once/job_register.py`) names
-all transactions. Then it commits them. So:
+Writes exactly once, even if processes are killed (ADR 16). Each attempt of a task writes its rows
+in a separate transaction and passes the open transaction to the driver. When Spark reports that
+every task is done, the driver decides the batch: one change of the job's record
+(`spark/exactly_once/job_register.py`) names all transactions. Then it commits them. So:
 
 - An attempt that fails, is killed or comes too late leaves a transaction that is never decided.
 - A driver that dies before the decision has written nothing; the batch is written again.
-- A driver that dies after it leaves transactions that the next run commits, whatever the number of
-  its tasks.
+- A driver that dies after it leaves transactions that the next run commits, even if that run has
+  another number of tasks.
 - A batch whose number was decided before is compared with its fingerprint and skipped. Other rows,
   or another target, stop the query.
 
@@ -34,6 +34,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from barnabas.spark.client_properties import security_of
 from barnabas.spark.exactly_once.attempts import Attempt, Written, marker_group, this_attempt
 from barnabas.spark.exactly_once.committing import Committer
 from barnabas.spark.exactly_once.fingerprint import NO_ROWS, Fingerprint
@@ -44,7 +45,7 @@ from barnabas.spark.sink.sink_cluster import Cluster, cluster_at
 from barnabas.spark.sink.sink_columns import Columns, find_columns
 from barnabas.spark.sink.sink_options import SinkOptions, check_properties, parse_options
 from barnabas.spark.sink.sink_transactions import Transaction, end
-from barnabas.wire.failures import LinkError
+from barnabas.wire.wire_failures import LinkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,14 +54,14 @@ QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 MARKER_NOTE = "rows of a Spark sink up to this batch"
 SPREAD = 0xFFFF
-"""Tasks begin anywhere, lest rows without a key crowd the first partition."""
+"""Tasks begin with a random partition, so that keyless rows do not all go to the first one."""
 
 
 class Sink:
-    """What batch and stream writers have in common."""
+    """The common part of batch and stream writers."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        """Check columns and options: this runs where the query is planned."""
+        """Check columns and options, when the query is planned."""
         self._options = parse_options(options)
         self._columns = find_columns(
             schema, topic=self._options.topic, headers=self._options.include_headers
@@ -70,7 +71,7 @@ class Sink:
     def _write(
         self, iterator: Iterator["pa.RecordBatch"], attempt: Attempt, version: int | None
     ) -> Written:
-        if not self._options.plaintext:
+        if not self._options.is_direct:
             from barnabas.spark.sink.librdkafka_sink import write_by_librdkafka
 
             rows = write_by_librdkafka(iterator, self._options, self._columns)
@@ -88,7 +89,7 @@ class Sink:
         if not self._options.exactly_once:
             return
         cluster = _cluster(self._options)
-        # Spark reports why the batch failed; that a broker is gone must not hide it.
+        # Spark reports why the batch failed; an unreachable broker must not hide the reason.
         with contextlib.suppress(LinkError):
             for report in _reports(messages):
                 if report.ticket is not None:
@@ -164,6 +165,7 @@ class Task:
         self._columns = columns
         self._attempt = attempt
         self._cluster = _cluster(options)
+        self._patience_s = options.delivery.delivery_timeout_ms / 1000
         self._transaction: Transaction | None = None
         self._expected: Fingerprint | None = None
 
@@ -185,11 +187,11 @@ class Task:
             raise
 
     def _begin(self, first: "pa.RecordBatch", version: int | None) -> bool:
-        """Begin a transaction; return False where the batch was written before."""
+        """Begin a transaction; return False if the batch was written before."""
         from barnabas.spark.exactly_once.claims import Claimant
 
         topic = self._first_topic(first)
-        self._cluster.topic(topic)
+        self._cluster.topic(topic, self._patience_s)
         if version is None:
             self._attempt = leased(self._cluster, self._options, self._attempt, topic)
         else:
@@ -218,7 +220,7 @@ class Task:
         return str(name)
 
     def _skip(self, first: "pa.RecordBatch", rest: Iterator["pa.RecordBatch"]) -> Written:
-        """Read all rows, so that the driver can compare them with those that were written."""
+        """Read all rows, so that the driver can compare them with the written rows."""
         from barnabas.spark.sink.row_batching import rows_fingerprint
 
         read = rows_fingerprint(self._columns, first)
@@ -236,7 +238,7 @@ class Task:
             self._columns,
             self._options.topic,
             self._options.batch_bytes,
-            lambda topic: self._cluster.topic(topic).partitions,
+            lambda topic: self._cluster.topic(topic, self._patience_s).partitions,
             time.time_ns() & SPREAD,
             fingerprints=self._transaction is not None,
         )
@@ -259,7 +261,7 @@ class Task:
     def _open_transaction(
         self, read: Fingerprint, sent_bytes: int, topic: str, version: int | None
     ) -> Written:
-        """Mark the transaction, and hand it to the driver."""
+        """Commit the marker in the transaction, and pass the transaction to the driver."""
         assert self._transaction is not None
         if self._expected not in {None, read}:
             raise ReplayError(
@@ -300,7 +302,8 @@ class Task:
 
 def _cluster(options: SinkOptions) -> Cluster:
     timeout_s = options.delivery.request_timeout_ms / 1000
-    return cluster_at(options.bootstrap, options.client_id, timeout_s)
+    security = security_of(options.properties)
+    return cluster_at(options.bootstrap, options.client_id, timeout_s, security)
 
 
 def _reports(messages: list[WriterCommitMessage | None]) -> list[Written]:

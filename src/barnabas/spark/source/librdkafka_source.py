@@ -1,12 +1,13 @@
-"""Reads the records of one split with librdkafka, where connections need TLS or a password.
+"""Reads the records of one split with librdkafka, for settings that only it supports.
 
-It is the slower way, since every record becomes a Python object, but it gives the same columns.
-The consumer joins no group; it is kept for the next task of this worker.
+These are Kerberos, key stores and OAUTHBEARER with a token endpoint; our own connections support
+the rest of TLS and SASL. It is slower, since every record becomes a Python object, but it returns
+the same columns. The consumer joins no group; it is kept for the next task of this worker.
 
-Each call asks for what the split still lacks, so that it returns as soon as that is there. Where
-offsets are missing (compaction, transaction markers) fewer records come than were asked for; then
-the call returns after a short wait. The broker waits no longer either: librdkafka fetches ahead,
-and at the end of a log the next split's first Fetch would queue behind one that waits for records.
+Each call asks for the rest of the split, so that it returns as soon as that is available. If
+offsets are missing (compaction, transaction markers), fewer records arrive; then the call returns
+after a short wait. The broker does not wait longer either: librdkafka fetches ahead, and at the end
+of a log the next split's first Fetch would queue behind one that waits for records.
 """
 
 import time
@@ -53,7 +54,7 @@ def _consumer(settings: ReadSettings) -> Consumer:
 
 
 def consumer_properties(settings: ReadSettings) -> dict[str, str | int | bool]:
-    """Return what the consumer is made with."""
+    """Return the properties of the consumer."""
     level = "read_committed" if settings.is_read_committed else "read_uncommitted"
     return {
         "log_level": 0,
@@ -79,7 +80,7 @@ class _Consumption:
         self._restart_timeout()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Return records until the end is reached, or nothing is left before it."""
+        """Return records up to the end, or up to the last record before it."""
         while self._next < self._end:
             got = self._consumer.consume(min(MESSAGES_MAX, self._end - self._next), WAIT_S)
             records = [each for each in got if self._is_record(each)]
@@ -89,7 +90,7 @@ class _Consumption:
                 self._out_of_patience("no answer")
 
     def _is_record(self, message: Message) -> bool:
-        """Whether a message is a wanted record; what else it may be is dealt with."""
+        """Return whether a message is a wanted record; handle errors and other events."""
         error = message.error()
         if error is None:
             wanted: bool = self._next <= message.offset() < self._end

@@ -1,10 +1,9 @@
 """Requests that the driver sends to the cluster: partitions, their offsets, and commits of
 progress.
 
-It goes through librdkafka, so that TLS and SASL work as `kafka.*` options say. The driver has the
-same timeout as the tasks: a retriable error (a broker that restarts, a leader that moves) is
-retried for as long as `kafkaConsumer.pollTimeoutMs` says. Any other error is tried again as
-often as `fetchOffset.numRetries` says.
+It uses librdkafka, with TLS and SASL as in the `kafka.*` options. The driver has the same timeout
+as the tasks: a retriable error (a broker that restarts, a leader that moves) is retried for
+`kafkaConsumer.pollTimeoutMs`. Any other error is retried `fetchOffset.numRetries` times.
 """
 
 import logging
@@ -39,12 +38,12 @@ POST_TIMEOUT_S = 5.0
 RECONNECT_MS_MAX = 1000
 """The longest pause before another connection; librdkafka's 10 s would outlast most restarts."""
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics of the brokers' own; no pattern matches them, as in Java's clients."""
+"""Internal topics of brokers; no pattern matches them, as in Java's clients."""
 CONSUMERS_ONLY = ("group.", "isolation.level", "fetch.", "max.partition.fetch", "check.crcs")
 POSTED_BY = "barnabas-spark"
-"""The metadata of the offsets that we post, which tells them from those of other consumers."""
+"""The metadata of our committed offsets, which distinguishes them from other consumers' offsets."""
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The id of every topic where the brokers have none (before Kafka 2.8)."""
+"""The id of every topic if the brokers have no topic ids (before Kafka 2.8)."""
 
 PASSING = {
     KafkaError._TRANSPORT,
@@ -71,14 +70,14 @@ T = TypeVar("T")
 
 
 class Topics(NamedTuple):
-    """What the cluster has of the topics that a read covers."""
+    """The partitions and topic ids of a read, in the present cluster."""
 
     partitions: frozenset[TopicPartition]
     ids: Mapping[str, str]
 
 
 class Cluster:
-    """The brokers, as the driver sees them."""
+    """The driver's requests to the brokers."""
 
     def __init__(self, settings: ReadSettings) -> None:
         self._settings = settings
@@ -87,7 +86,7 @@ class Cluster:
         self._last_warning = ""
 
     def topics(self, subscription: Subscription, expected: Position | None = None) -> Topics:
-        """Return the partitions that there are of what is subscribed to, and their topics' ids.
+        """Return the existing partitions of the subscription, and the ids of their topics.
 
         A partition that is expected may be missing from an answer while its topic is created, or
         while a broker learns of it. It counts as deleted once it has been missing for a while.
@@ -103,15 +102,15 @@ class Cluster:
             self._pause()
 
     def earliest(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where partitions start."""
+        """Return the first offsets of partitions."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.earliest()))
 
     def latest(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where partitions end, for readers of this isolation level."""
+        """Return the end offsets of partitions, for readers of this isolation level."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()))
 
     def at_times(self, times_ms: Offsets) -> dict[TopicPartition, int]:
-        """Return the first offsets from a time on; -1 where nothing is that young."""
+        """Return the first offsets from a time on; -1 if nothing is that young."""
         return self._offsets(
             {place: OffsetSpec.for_timestamp(time_ms) for place, time_ms in times_ms.items()}
         )
@@ -119,8 +118,8 @@ class Cluster:
     def commit_progress(self, group: str, offsets: Offsets) -> None:
         """Commit the progress to a group; a failure is logged and does not stop the query.
 
-        The offsets of a group that other consumers have committed to are where they will go on, so
-        they stay as they are.
+        If other consumers have committed offsets to the group, they will continue there, so the
+        offsets stay unchanged.
         """
         positions = [
             ClientPartition(*place, offset, POSTED_BY) for place, offset in offsets.items()
@@ -199,7 +198,7 @@ class Cluster:
         }
 
     def _asked(self, ask: Callable[[], T], what: str) -> T:
-        """Ask until there is an answer, or the patience of the read is over."""
+        """Ask until there is an answer, or the timeout of the read is over."""
         deadline_s = time.monotonic() + self._settings.patience_ms / 1000
         failures = 0
         while True:
@@ -215,8 +214,8 @@ class Cluster:
                     f"The cluster at {self._bootstrap} could not {what}: {problem}; it is asked "
                     f"again for up to {self._settings.patience_ms / 1000:.0f} s"
                 )
-            # librdkafka would ask with the leader epoch that it has cached, again and again, and a
-            # broker that has restarted refuses it each time.
+            # librdkafka would ask repeatedly with its cached leader epoch, and a broker that has
+            # restarted refuses it each time.
             self._known_client = None
             self._pause()
 
@@ -243,7 +242,7 @@ class Cluster:
 
 
 def _if_it_exists(future: "Future[TopicDescription]") -> TopicDescription | None:
-    """Return the description of a topic; None where there is no such topic."""
+    """Return the description of a topic; None if there is no such topic."""
     try:
         return future.result()
     except KafkaException as error:
@@ -253,7 +252,7 @@ def _if_it_exists(future: "Future[TopicDescription]") -> TopicDescription | None
 
 
 def covers(subscription: Subscription, place: TopicPartition) -> bool:
-    """Whether a partition is to be read."""
+    """Return whether a partition is part of the subscription."""
     if isinstance(subscription, Assign):
         return place in subscription.partitions
     if isinstance(subscription, Subscribe):
@@ -266,7 +265,7 @@ def _matches(pattern: str, topic: str) -> bool:
 
 
 def admin_properties(client: Mapping[str, str]) -> dict[str, str | int]:
-    """Return the properties that are not for consumers alone."""
+    """Return the properties that are not for consumers only."""
     kept = {k: v for k, v in client.items() if not k.startswith(CONSUMERS_ONLY)}
     paused = any(name.startswith("reconnect.backoff") for name in kept)
     pause = {} if paused else {"reconnect.backoff.max.ms": RECONNECT_MS_MAX}
@@ -274,7 +273,7 @@ def admin_properties(client: Mapping[str, str]) -> dict[str, str | int]:
 
 
 def check_properties(client: Mapping[str, str]) -> None:
-    """Refuse `kafka.*` options that librdkafka does not know, or with values it does not take."""
+    """Refuse `kafka.*` options whose names or values librdkafka does not accept."""
     offline = {name: value for name, value in client.items() if name != BOOTSTRAP}
     try:
         Consumer({"log_level": 0, **offline, "group.id": "check"}).close()

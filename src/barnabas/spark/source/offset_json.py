@@ -1,7 +1,7 @@
 """Reads and writes offsets of many partitions as JSON: {"orders": {"0": 12, "1": -1}}.
 
-The same text that Spark's own connector reads in options and writes to checkpoints. As a limit,
--2 stands for the earliest offset there is and -1 for the latest.
+Spark's own connector uses the same text in options and checkpoints. As a limit, -2 means the
+earliest offset and -1 the latest.
 """
 
 import json
@@ -20,7 +20,7 @@ EXAMPLE = '{"orders": {"0": 12, "1": -1}}'
 
 
 def parse_offsets(option: str, text: str, least: int = EARLIEST) -> dict[TopicPartition, int]:
-    """Read an option; say what is wrong where it is not such JSON."""
+    """Read an option; raise with the reason if it is invalid."""
     try:
         nested = json.loads(text)
         found = {
@@ -61,7 +61,7 @@ def parse_partitions(option: str, text: str) -> frozenset[TopicPartition]:
 
 
 def nested(offsets: Offsets) -> Nested:
-    """Return offsets as Spark keeps them, in one order whatever order they came in."""
+    """Return offsets as text for a checkpoint, in a fixed order."""
     found: Nested = {}
     for place in sorted(offsets):
         found.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
@@ -69,7 +69,7 @@ def nested(offsets: Offsets) -> Nested:
 
 
 def flat(stored: Nested) -> dict[TopicPartition, int]:
-    """Return what Spark kept."""
+    """Return the offsets in a checkpoint."""
     return {
         TopicPartition(topic, int(partition)): int(offset)
         for topic, partitions in stored.items()

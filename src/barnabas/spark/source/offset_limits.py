@@ -15,7 +15,7 @@ from barnabas.spark.source.split_planning import covered, resolved
 def starting_offsets(
     settings: ReadSettings, cluster: Cluster, earliest: Offsets, latest: Offsets
 ) -> dict[TopicPartition, int]:
-    """Return where a read starts in each partition."""
+    """Return the first offset of a read in each partition."""
     limit = settings.starting
     found = _offsets(limit, cluster, earliest, latest)
     missing = sorted(place for place, offset in found.items() if offset == LATEST)
@@ -30,7 +30,7 @@ def starting_offsets(
 def ending_offsets(
     settings: ReadSettings, cluster: Cluster, earliest: Offsets, latest: Offsets
 ) -> dict[TopicPartition, int]:
-    """Return where a batch ends in each partition; where nothing is that young, at the latest."""
+    """Return the end of a batch in each partition; the latest offset if no record is that young."""
     return resolved(_offsets(settings.ending, cluster, earliest, latest), earliest, latest)
 
 

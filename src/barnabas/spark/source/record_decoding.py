@@ -1,14 +1,14 @@
 """Decodes record batches into Arrow columns without creating a Python object per record.
 
-    bytes of a Fetch answer -> batches that may be seen -> slabs -> Arrow
+    bytes of a Fetch response -> visible batches -> slabs -> Arrow
 
-A slab is a buffer that holds the unpacked records of several batches, and says where those of
-each batch are: the answer itself where nothing is compressed. Its records are decoded together.
-Keys and values are elements of one binary array laid over the slab without a copy, whose
-offsets alternate: key, gap, value, gap. Taking every fourth element copies them out, in C++.
+A slab is a buffer with the uncompressed records of several batches, and the range of each batch in
+it. Without compression it is the response itself. Its records are decoded together. Keys and values
+are elements of one binary array over the slab, without a copy, whose offsets alternate: key, gap,
+value, gap. Taking every fourth element copies them out, in C++.
 
-Columns are laid over numpy's memory by `_arrow_column`, not by `pa.array`, which loads pandas to
-look whether it was given a Series: 0.3 s in the first task of every worker.
+`_arrow_column` makes columns over numpy's memory. `pa.array` would import pandas to check for a
+Series: 0.3 s in the first task of every worker.
 
 Everything here is a function of bytes; `split_fetching.py` fetches them.
 """
@@ -25,7 +25,6 @@ import pyarrow as pa
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.compression import Codec, decompress
-from barnabas.protocol.markers import ABORT, parse_marker
 from barnabas.protocol.records import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -44,19 +43,17 @@ ROWS_MAX = 1 << 16
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Batch = tuple[BatchHeader, memoryview]
-Aborted = Iterable[tuple[int, int]]
-"""Producer id and first offset of each transaction that was aborted."""
 
 
 class Slab(NamedTuple):
-    """Unpacked records of several batches in one buffer, and the part that each batch has."""
+    """Uncompressed records of several batches in one buffer, with the range of each batch."""
 
     buffer: memoryview
     bodies: list[tuple[BatchHeader, int, int]]
 
 
 class Wanted(NamedTuple):
-    """Which records of a partition are to be shown, and how."""
+    """The records of a partition to return, and how."""
 
     place: TopicPartition
     start: int
@@ -65,7 +62,7 @@ class Wanted(NamedTuple):
 
 
 def checked_batches(records: memoryview, *, check_crcs: bool = True) -> list[Batch]:
-    """Return the whole batches of an answer; refuse what is damaged, or of an old format."""
+    """Return the complete batches of a response; refuse damaged ones and old formats."""
     if len(records) > MAGIC_AT and records[MAGIC_AT] < MAGIC:
         raise CorruptBatchError(
             f"records are in message format {records[MAGIC_AT]}, which brokers before Kafka 0.11 "
@@ -79,27 +76,10 @@ def checked_batches(records: memoryview, *, check_crcs: bool = True) -> list[Bat
     return found
 
 
-def visible(found: Iterable[Batch], aborted: Aborted) -> Iterator[Batch]:
-    """Leave out transaction markers, and what aborted transactions wrote.
-
-    A transaction of the list is ignored from its first offset on until its marker.
-    """
-    coming = sorted(aborted, key=lambda transaction: transaction[1], reverse=True)
-    ignored: set[int] = set()
-    for header, batch in found:
-        while coming and coming[-1][1] <= header.last_offset:
-            ignored.add(coming.pop()[0])
-        if header.is_control:
-            if ignored and parse_marker(batch, header).kind == ABORT:
-                ignored.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in ignored):
-            yield header, batch
-
-
 def slabs(records: memoryview, found: Iterable[Batch]) -> Iterator[Slab]:
-    """Put batches that lie in `records` into slabs of a sensible size.
+    """Put the batches in `records` into slabs of a suitable size.
 
-    Log compaction leaves batches that are a header only, whatever codec that names: skip them.
+    Log compaction leaves batches with a header only, which may name a codec: skip them.
     """
     filled = (batch for batch in found if batch[0].size > HEADER_BYTES or batch[0].record_count)
     for packed, run in groupby(filled, key=lambda batch: batch[0].codec != Codec.NONE):
@@ -149,7 +129,7 @@ def _address(view: memoryview) -> int:
 
 
 def decode(slab: Slab, wanted: Wanted) -> pa.RecordBatch | None:
-    """Return the wanted records of a slab as columns; None where there are none."""
+    """Return the wanted records of a slab as columns; None if there are none."""
     content = np.frombuffer(slab.buffer, np.uint8)
     try:
         return _decode(content, slab, wanted)
@@ -203,7 +183,7 @@ def _starts(content: Bytes, slab: Slab) -> tuple[Positions, list[int]]:
 def _times(
     headers: list[BatchHeader], counts: list[int], delta: Positions
 ) -> tuple[Positions, "np.ndarray[tuple[int], np.dtype[np.int32]]"]:
-    """Return the time of each record, and whose clock it is of."""
+    """Return the time of each record, and the type of its timestamp."""
     by_broker = [bool(header.attributes & LOG_APPEND_TIME) for header in headers]
     base = [
         header.max_timestamp if append else header.base_timestamp
@@ -235,7 +215,7 @@ def _keys_and_values(
 
 
 def _taken(fields: pa.Array, first: int, length: Positions) -> pa.Array:
-    """Copy every fourth field; a negative length stands for null."""
+    """Copy every fourth field; a negative length means null."""
     absent = length < 0
     if absent.all():
         return pa.nulls(len(length), pa.binary())
@@ -246,7 +226,7 @@ def _taken(fields: pa.Array, first: int, length: Positions) -> pa.Array:
 def _arrow_column(
     kind: pa.DataType, values: npt.NDArray[Any], absent: Flags | None = None
 ) -> pa.Array:
-    """Return a column over the memory of its values; a flag stands for null."""
+    """Return a column over the memory of its values; flags mark nulls."""
     present = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(values)])
 
@@ -265,9 +245,9 @@ def _repeated_name(topic: str, count: int) -> pa.Array:
 
 
 def _headers(buffer: memoryview, content: Bytes, position: Positions, ends: Positions) -> pa.Array:
-    """Return the headers of records: null where there are none, as Spark's connector has it.
+    """Return the headers of records: null if there are none, as Spark's connector has it.
 
-    Records of one producer mostly carry the same headers, so each different one is parsed once.
+    Records of one producer mostly have the same headers, so each distinct one is parsed once.
     """
     has_some = content[position] != 0
     if not has_some.any():

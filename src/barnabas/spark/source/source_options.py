@@ -1,8 +1,8 @@
 """Parses the options of a read into settings.
 
-The names and meanings are those of Spark's own Kafka connector. Spark hands options over in any
-case, so names are compared in lower case. What is not known, or cannot be, is refused with
-the remedy. Options of writes are ignored, so that one dict serves both.
+The names and meanings are those of Spark's own Kafka connector. Spark passes names in any case, so
+they are compared in lower case. Unknown names and invalid values are refused with advice. Options
+of writes are ignored, so that one dict serves both.
 """
 
 import re
@@ -14,7 +14,7 @@ from barnabas.model.durations import parse_duration_ms
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.client_properties import (
     client_properties,
-    is_plaintext,
+    is_direct,
     is_read_committed,
     whole_number,
 )
@@ -75,7 +75,7 @@ class AtOffsets:
 
 @dataclass(frozen=True)
 class AtTimes:
-    """The first record from a time on, for each partition, or for all alike."""
+    """The first record from a time on, for each partition or for all."""
 
     option: str
     times_ms: Mapping[TopicPartition, int] | int
@@ -86,36 +86,38 @@ Limit: TypeAlias = Edge | AtOffsets | AtTimes
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings:
-    """What a read is to do."""
+    """The settings of a read."""
 
     client: Mapping[str, str]
     """librdkafka's properties."""
     subscription: Subscription
     starting: Limit
     ending: Limit = field(default_factory=lambda: Edge(LATEST))
-    """Of a batch; a stream has no end."""
+    """The end of a batch read; a stream has no end."""
     none_from_time_is_latest: bool = False
-    """What a start by time means where nothing is that young: the latest, or an error."""
+    """The start if no record is as young as the given time: the latest offset, or an error."""
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 15 * 60_000
-    """After so long a batch is made even if it is small."""
+    """After this time a batch is made even if it is small."""
     min_partitions: int | None = None
     max_partitions: int | None = None
     max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
+    include_fetch_time: bool = False
+    """Whether there is a column with the time that the source took, for metrics."""
     group_id: str = GROUP_PREFIX
     """The group whose offsets show the progress of a stream."""
     patience_ms: int = 120_000
-    """How long a task tries to get the next records, while brokers restart or leaders move."""
+    """How long a task retries to get the next records, while brokers restart or leaders move."""
     lookup_retries: int = 3
     lookup_pause_ms: int = 1000
 
     @property
-    def is_plaintext(self) -> bool:
-        """Whether connections need neither TLS nor a password."""
-        return is_plaintext(self.client)
+    def is_direct(self) -> bool:
+        """Whether our own connections can be used; otherwise librdkafka's are."""
+        return is_direct(self.client)
 
     @property
     def is_read_committed(self) -> bool:
@@ -126,6 +128,11 @@ class ReadSettings:
 def includes_headers(options: Mapping[str, str]) -> bool:
     """Return whether there is a column of headers."""
     return _Options(options).truth("includeHeaders", default=False)
+
+
+def includes_fetch_time(options: Mapping[str, str]) -> bool:
+    """Return whether there is a column with the time that the source took."""
+    return _Options(options).truth("includeFetchTime", default=False)
 
 
 def parse_batch(options: Mapping[str, str]) -> ReadSettings:
@@ -183,6 +190,7 @@ def _settings(known: "_Options", starting: Limit, ending: Limit) -> ReadSettings
         max_records_per_partition=known.count("maxRecordsPerPartition"),
         fail_on_data_loss=known.truth("failOnDataLoss", default=True),
         include_headers=known.truth("includeHeaders", default=False),
+        include_fetch_time=known.truth("includeFetchTime", default=False),
         group_id=_group_id(known, client, subscription),
         patience_ms=known.count("kafkaConsumer.pollTimeoutMs")
         or known.client_number("default.api.timeout.ms")
@@ -193,7 +201,7 @@ def _settings(known: "_Options", starting: Limit, ending: Limit) -> ReadSettings
 
 
 def _check_tasks(known: "_Options") -> None:
-    """Refuse to gather partitions into few tasks where something else asks for many."""
+    """Refuse to combine partitions into few tasks if another option asks for many."""
     for name in ("minPartitions", "maxRecordsPerPartition"):
         if known.count("maxPartitions") is not None and known.count(name) is not None:
             raise OptionError(
@@ -245,7 +253,7 @@ def _ending(known: "_Options") -> Limit:
 
 
 def _limit(known: "_Options", time: str, times: str, offsets: str, default: Limit) -> Limit:
-    """The first that is given counts, as in Spark's connector."""
+    """Return the first option that is given, as in Spark's connector."""
     moment = known.parsed(time, _millis, None)
     if moment is not None:
         return AtTimes(time, moment)
@@ -266,7 +274,7 @@ def _has(limit: Limit, offset: int) -> bool:
 
 
 def _group_id(known: "_Options", client: Mapping[str, str], subscription: Subscription) -> str:
-    """Name the group that shows a stream's progress after what it reads, unless it is given."""
+    """Return the group for a stream's progress, by default named after its topics."""
     if client.get("group.id"):
         return client["group.id"]
     match subscription:
@@ -280,7 +288,7 @@ def _group_id(known: "_Options", client: Mapping[str, str], subscription: Subscr
 
 
 def duration_ms(text: str) -> int:
-    """Read a duration as Spark writes them: 500ms, 10s, 15m, 1h, 1d; a bare number is in ms."""
+    """Parse a duration in Spark's form: 500ms, 10s, 15m, 1h, 1d; a bare number is in ms."""
     if text.strip().isdecimal():
         return int(text)
     try:
@@ -314,7 +322,7 @@ def _bool(text: str) -> bool:
 
 
 class _Options:
-    """Options by name in any case; names that neither reads nor writes have are refused."""
+    """Options by name, in any case; names that neither reads nor writes know are refused."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.values = {name.lower(): value for name, value in options.items()}

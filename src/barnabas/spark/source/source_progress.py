@@ -1,4 +1,4 @@
-"""Source metrics in a query's progress: what the sources read, and how far behind they are.
+"""Source metrics in a query's progress: the rows that the sources read, and their lag.
 
     from barnabas.spark import observed, source_metrics
 
@@ -12,8 +12,9 @@ StreamingQueryListener. Our metrics travel there, under a name that no topic can
 
     "latestOffset": {"@metrics": {"source": "barnabas: topic orders at ...", ...}, "orders": ...}
 
-Only tasks know how many bytes they read, and they cannot report to the driver; `observed` has Spark
-count rows and bytes as they pass.
+Only tasks know how many bytes they read and how long that took, and they cannot report to the
+driver; `observed` has Spark count rows and bytes as they pass, and the times that the option
+includeFetchTime adds to them.
 """
 
 import json
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.client_properties import BOOTSTRAP
+from barnabas.spark.schema import FETCH_TIME
 from barnabas.spark.source.offset_json import Offsets
 from barnabas.spark.source.source_options import Assign, ReadSettings, Subscribe
 from barnabas.spark.source.stream_positions import position
@@ -37,15 +39,18 @@ OBSERVED = "barnabas"
 
 @dataclass(frozen=True, kw_only=True)
 class SourceMetrics:
-    """What one batch read from one source."""
+    """The metrics of one source in one batch."""
 
     source: str
-    """What it reads, and from where."""
+    """A description of the source: its topics and its brokers."""
     rows: int
     bytes: int | None
-    """Of keys and values; None where the stream is not `observed`."""
+    """The bytes of keys and values; None if the stream is not `observed`."""
+    fetch_ms: float | None
+    """How long tasks waited for records and decoded them, in total; None without the option
+    includeFetchTime."""
     offsets_behind_latest: int
-    """How many offsets lay between the end of the batch and the end of the topics."""
+    """The number of offsets between the end of the batch and the end of the topics."""
     behind: Mapping[TopicPartition, int]
     """The same for each partition."""
 
@@ -56,7 +61,8 @@ def source_metrics(progress: "StreamingQueryProgress") -> list[SourceMetrics]:
     Takes `query.lastProgress`, an element of `query.recentProgress`, or the `progress` of a
     StreamingQueryListener's event.
     """
-    counted = progress.observedMetrics.get(OBSERVED)
+    observation = progress.observedMetrics.get(OBSERVED)
+    counted = {} if observation is None else observation.asDict()
     found = []
     for each in progress.sources:
         latest = _latest(each.latestOffset)
@@ -68,7 +74,8 @@ def source_metrics(progress: "StreamingQueryProgress") -> list[SourceMetrics]:
             SourceMetrics(
                 source=latest[METRICS]["source"],
                 rows=each.numInputRows,
-                bytes=None if counted is None else counted["bytes"] or 0,
+                bytes=(counted["bytes"] or 0) if counted else None,
+                fetch_ms=(counted["fetch_us"] or 0) / 1000 if "fetch_us" in counted else None,
                 offsets_behind_latest=sum(behind.values()),
                 behind=behind,
             )
@@ -79,7 +86,7 @@ def source_metrics(progress: "StreamingQueryProgress") -> list[SourceMetrics]:
 def _latest(text: str | None) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
-    except ValueError:  # other sources write what they like
+    except ValueError:  # other sources have other formats
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -88,21 +95,25 @@ def observed(frame: "DataFrame") -> "DataFrame":
     """Count rows and bytes (of keys and values) of a stream as they pass, for `source_metrics`.
 
     The counts are in `observedMetrics` of the query's progress. One stream of a query can be
-    observed; take it before filters and joins, with its columns `key` and `value`.
+    observed; take it before filters and joins, with its columns `key` and `value`. With the option
+    includeFetchTime, the times are added up, and their column ends here.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own way to write it
 
     size = F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0))
-    return frame.observe(OBSERVED, F.count(F.lit(1)).alias("rows"), F.sum(size).alias("bytes"))
+    counts = [F.count(F.lit(1)).alias("rows"), F.sum(size).alias("bytes")]
+    if FETCH_TIME in frame.columns:
+        counts.append(F.sum(FETCH_TIME).alias("fetch_us"))
+    return frame.observe(OBSERVED, *counts).drop(FETCH_TIME)
 
 
 def behind_latest(latest: Offsets, reached: Offsets) -> dict[TopicPartition, int]:
-    """Return how many offsets of each partition are still to be read."""
+    """Return the lag of each partition, in offsets."""
     return {place: max(0, latest[place] - reached.get(place, 0)) for place in sorted(latest)}
 
 
 def reported(settings: ReadSettings, latest: Offsets, reached: Offsets) -> dict[str, str | int]:
-    """Return the metrics of a source; where Spark's connector has the same, under its name."""
+    """Return the metrics of a source, under the names of Spark's connector if it has them."""
     behind = behind_latest(latest, reached).values()
     total = sum(behind)
     return {
@@ -115,7 +126,7 @@ def reported(settings: ReadSettings, latest: Offsets, reached: Offsets) -> dict[
 
 
 def described(settings: ReadSettings) -> str:
-    """Return what is read, and from where, in words."""
+    """Return a description of what is read."""
     subscription = settings.subscription
     if isinstance(subscription, Assign):
         what = f"partition {', '.join(map(str, sorted(subscription.partitions)))}"

@@ -1,11 +1,11 @@
-"""Fetches the records of one split over a plaintext socket and returns them as Arrow batches.
+"""Fetches the records of one split over our own connections and returns them as Arrow batches.
 
-Each answer tells by its batch headers where the next Fetch starts, so that goes out before the
-records of this one are decoded: broker and worker work at the same time. Leaders are read from;
-followers are not, whatever client.rack says.
+The batch headers of a response show where the next Fetch starts, so that request is sent before the
+records of this response are decoded: broker and worker work at the same time. Only leaders are
+read from, even if client.rack is set.
 
-Retriable errors (a broker that restarts, a leader that moves) are retried with fresh metadata until
-the timeout of the read is over. Every response that brings records restarts the timeout.
+Retriable errors (a broker that restarts, a leader that moves) are retried with new metadata until
+the timeout of the read is over. Every response with records restarts the timeout.
 """
 
 import time
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from barnabas.model.errors import ErrorCode
+from barnabas.protocol.markers import visible
 from barnabas.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -37,7 +38,6 @@ from barnabas.spark.source.record_decoding import (
     checked_batches,
     decode,
     slabs,
-    visible,
 )
 from barnabas.spark.source.source_options import ReadSettings
 from barnabas.spark.source.split_planning import (
@@ -45,15 +45,15 @@ from barnabas.spark.source.split_planning import (
     deleted_records_message,
     truncation_message,
 )
-from barnabas.wire.failures import LinkError
 from barnabas.wire.pipeline import ReadingPipeline
+from barnabas.wire.wire_failures import LinkError
 
 FETCH_BYTES = 4 << 20
 FETCH_BYTES_MAX = 64 << 20
 RECORD_BYTES = 1024
-"""What a record is taken for until the first answer, so that a small split does not ask for MB."""
+"""The assumed size of a record until the first response, so that a small split fetches little."""
 EDGE_BYTES = 1 << 16
-"""What the batches at both ends of a split may hold besides."""
+"""Room for records outside the split, in the batches at its ends."""
 WAIT_MS = 500
 PAUSE_S = 0.05
 PAUSE_MAX_S = 1.0
@@ -98,7 +98,7 @@ class _Fetch:
         self._restart_timeout()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Return records until the end is reached, or nothing is left before it."""
+        """Return records up to the end, or up to the last record before it."""
         while self._next < self._end:
             data = self._answer()
             if data is not None:
@@ -132,7 +132,7 @@ class _Fetch:
                 yield rows
 
     def _answer(self) -> PartitionData | None:
-        """Return the leader's response; None where the request failed and can be retried."""
+        """Return the leader's response; None if the request failed and can be retried."""
         data = self._try(self._receive)
         if data is None or data.error_code == ErrorCode.NONE:
             return data
@@ -157,7 +157,7 @@ class _Fetch:
         return None
 
     def _ask(self) -> None:
-        """Send a Fetch from where we are."""
+        """Send a Fetch from the present offset."""
         if self._link is None:
             self._link = self._connections.to_leader(self._place)
         self._link.send(self._request())
@@ -188,7 +188,7 @@ class _Fetch:
         )
 
     def _handle_empty_response(self, data: PartitionData, *, cut: bool) -> None:
-        """Raise the fetch size where a batch did not fit; stop where the log ends early."""
+        """Raise the fetch size if a batch did not fit; stop if the log ends early."""
         if cut:
             self._bytes = min(self._bytes * 4, FETCH_BYTES_MAX)
         limit = data.last_stable_offset if self._settings.is_read_committed else data.high_watermark
@@ -196,7 +196,7 @@ class _Fetch:
             self._lost(truncation_message(self._place, limit, self._end), self._end)
 
     def _out_of_range(self) -> None:
-        """Find out whether records are gone at the start or at the end."""
+        """Find out whether records are missing at the start or at the end."""
         earliest, latest = self._limit(EARLIEST), self._limit(LATEST)
         if earliest > self._next:
             first = min(earliest, self._end)
@@ -261,7 +261,7 @@ class _Fetch:
 
 
 def fetch_bytes(settings: ReadSettings) -> int:
-    """Return how much one Fetch asks for: what the options say, or a few MB."""
+    """Return the size of one Fetch: that of the options, or a few MB."""
     for name in ("max.partition.fetch.bytes", "fetch.message.max.bytes"):
         if name in settings.client:
             return int(settings.client[name])
@@ -269,7 +269,7 @@ def fetch_bytes(settings: ReadSettings) -> int:
 
 
 def record_bytes(found: list[Batch]) -> int:
-    """Return what a record of some batches takes on the wire, at the most a byte too much."""
+    """Return the wire size of a record of these batches, at most a byte too large."""
     size = sum(header.size for header, _ in found)
     return 1 + size // max(1, sum(header.record_count for header, _ in found))
 

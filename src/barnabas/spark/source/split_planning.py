@@ -1,10 +1,10 @@
-"""Plans what a batch reads: takes offsets, returns splits for tasks. It sends no requests.
+"""Plans the splits of a batch from offsets. It sends no requests.
 
-    latest offsets -> admitted (how far this batch goes) -> ranges (from where to where) -> splits
-    -> shared (small ones together in a task) or gathered (no more tasks than asked for)
+    latest offsets -> admitted (the end of this batch) -> ranges (from start to end) -> splits
+    -> shared (small ones together in a task) or gathered (at most the configured number of tasks)
 
-Ranges are compared with what the partitions still hold. What is missing is data loss: it is
-worded with exactly the offsets that are gone, and then either stops the query or is logged.
+Ranges are compared with the records that the partitions still have. Missing records are data loss:
+a message with exactly the missing offsets either stops the query or is logged.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ from barnabas.spark.source.offset_json import EARLIEST, LATEST, Offsets
 TASK_RECORDS = 1000
 """How many records of several partitions one task of a stream reads.
 
-To start a task takes Spark and its Python worker as long as to read some thousand records, so a
+Starting a task takes Spark and its Python worker as long as reading some thousand records, so a
 small micro-batch is done sooner by one task than by one for each partition.
 """
 
 
 class OffsetRange(NamedTuple):
-    """Records of one partition, from an offset up to and without another."""
+    """Records of one partition, from an offset to another, exclusive."""
 
     place: TopicPartition
     start: int
@@ -33,19 +33,19 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets it spans."""
+        """The number of offsets in the range."""
         return max(0, self.end - self.start)
 
 
 class Plan(NamedTuple):
-    """The ranges to read, and messages about records that are lost."""
+    """The ranges to read, and messages about lost records."""
 
     ranges: list[OffsetRange]
     losses: list[str]
 
 
 def covered(option: str, given: Offsets, existing: Collection[TopicPartition]) -> None:
-    """Refuse offsets (or times) that leave partitions out, or name some that are not read."""
+    """Refuse offsets (or times) that omit partitions, or name others."""
     missing = sorted(set(existing) - set(given))
     if missing:
         raise OptionError(
@@ -74,8 +74,8 @@ def admitted(
 ) -> dict[TopicPartition, int]:
     """Return the end offsets of a batch of at most `limit` records, each partition in proportion.
 
-    As far as the limit allows, every partition with new records moves, so that none starves (and
-    none holds a watermark back) beside a much larger one.
+    As far as the limit allows, every partition with new records advances, so that a much larger
+    partition does not starve it, and it does not hold back a watermark.
     """
     begins = {place: start.get(place, earliest_of_new.get(place, 0)) for place in latest}
     waiting = {p: latest[p] - begins[p] for p in sorted(latest) if latest[p] > begins[p]}
@@ -87,7 +87,7 @@ def admitted(
 
 
 def _shares(waiting: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
-    """Share a limit that is less than all in proportion, one at the least."""
+    """Divide a limit in proportion, with at least one for each."""
     total = sum(waiting.values())
     shares = {place: max(1, limit * count // total) for place, count in waiting.items()}
     with_more = [place for place, count in waiting.items() if shares[place] < count]
@@ -105,11 +105,11 @@ def _shares(waiting: Mapping[TopicPartition, int], limit: int) -> dict[TopicPart
 def ranges_between(
     start: Offsets, end: Offsets, earliest: Offsets, same: Collection[str] = ()
 ) -> Plan:
-    """Return what lies between two positions and is still there, and what is not.
+    """Return the existing and the missing records between two positions.
 
-    A partition that is new at the end starts at its earliest offset. `earliest` holds the
-    partitions that exist now. An end that lies before the start means that a topic was created
-    again, and is read from its start, unless it is known to be the `same`: then its log was cut.
+    A partition that is new at the end starts at its earliest offset. `earliest` has the partitions
+    that exist now. An end before the start means that a topic was created again and is read from
+    its start, unless it is known to be the `same`: then its log was truncated.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []
@@ -178,7 +178,7 @@ def deleted_partition_message(place: TopicPartition, start: int, end: int | None
 def splits(
     ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Cut ranges into pieces for tasks: enough of them, and none too large."""
+    """Divide ranges into pieces for tasks: enough of them, and none too large."""
     whole = [each for each in ranges if each.size]
     total = sum(each.size for each in whole)
     pieces: list[OffsetRange] = []
@@ -206,7 +206,7 @@ def shared(pieces: Iterable[OffsetRange], records: int) -> list[list[OffsetRange
 def gathered(pieces: Sequence[OffsetRange], tasks: int | None) -> list[list[OffsetRange]]:
     """Put pieces into at most `tasks` tasks: the largest first, each into the smallest task.
 
-    None gives each piece a task of its own.
+    With None each piece gets a separate task.
     """
     if tasks is None:
         return [[piece] for piece in pieces]

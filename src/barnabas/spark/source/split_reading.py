@@ -1,17 +1,20 @@
 """Reads the splits of a task, directly over a socket or with librdkafka.
 
-PySpark collects garbage after every task, which takes a worker 40 ms for the modules it has loaded,
-more than a small micro-batch takes to read. They are never freed, so they are frozen once: at
-the end of the first task, since a first use of Arrow loads more.
+PySpark collects garbage after every task, which takes 40 ms for the modules of a worker, longer
+than reading a small micro-batch. The modules are never freed, so they are frozen once, at the end
+of the first task, since the first use of Arrow loads more.
 """
 
 import gc
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from barnabas.spark.schema import FETCH_TIME
 from barnabas.spark.source.source_options import ReadSettings
 from barnabas.spark.source.split_planning import OffsetRange
 
@@ -25,16 +28,35 @@ class SplitPartition(InputPartition):
 
 
 def read_splits(partition: InputPartition, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
-    """Return the records of splits, one after another; none where a batch had nothing to plan."""
+    """Return the records of splits, one after another; none if a batch had nothing to plan."""
     if not isinstance(partition, SplitPartition):
         return
-    if settings.is_plaintext:
+    rows = _records(partition, settings)
+    yield from timed(rows) if settings.include_fetch_time else rows
+    _freeze_modules()
+
+
+def _records(partition: SplitPartition, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
+    if settings.is_direct:
         from barnabas.spark.source.split_fetching import fetched as records_of
     else:
         from barnabas.spark.source.librdkafka_source import consumed as records_of
     for split in partition.splits:
         yield from records_of(split, settings)
-    _freeze_modules()
+
+
+def timed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Add the time that passed until each batch was there, less what the task did with the last.
+
+    The first row of a batch has the time of all of it, so that Spark can add times up.
+    """
+    began_s = time.perf_counter()
+    for batch in batches:
+        times = np.zeros(batch.num_rows, np.int64)
+        times[:1] = round((time.perf_counter() - began_s) * 1e6)
+        column = pa.Array.from_buffers(pa.int64(), len(times), [None, pa.py_buffer(times)])
+        yield batch.append_column(FETCH_TIME, column)
+        began_s = time.perf_counter()
 
 
 @cache

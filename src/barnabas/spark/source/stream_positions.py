@@ -1,16 +1,16 @@
 """The position of a stream: an offset for each partition, and the id of each topic.
 
-Spark keeps a position as JSON. Beside the topics it may hold marks, under names that no topic can
+Spark stores a position as JSON. Besides the topics it may have marks, under names that no topic can
 have:
 
     @topicIds  the id of each topic (KIP-516), where the brokers have ids
-    @initial   this position is where the query started; nothing was read
-    @start     where the batch that ends here started; only on the end of the first batch
+    @initial   the query started at this position; nothing was read
+    @start     the start of the batch that ends here; only on the end of the first batch
     @refused   why the query cannot start; only on an initial position
 
 A topic that was deleted and created again has another id, so its offsets are distinguished from
-those of its predecessor, however long it is. Checkpoints of earlier versions have no ids; the first
-batch that is read from them adds the ids.
+those of its predecessor. Checkpoints of earlier versions have no ids; the first batch that is read
+from them adds the ids.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,13 +23,13 @@ INITIAL, START, TOPIC_IDS, REFUSED = "@initial", "@start", "@topicIds", "@refuse
 
 
 class Position(NamedTuple):
-    """Offsets, and the ids of their topics as far as they are known."""
+    """Offsets, and the known ids of their topics."""
 
     offsets: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str]
 
     def stored(self) -> Nested:
-        """Return what Spark keeps; the same position gives the same text."""
+        """Return the text for a checkpoint; the same position gives the same text."""
         ids = {name: self.topic_ids[name] for name in sorted(self.topic_ids)}
         return {**({TOPIC_IDS: ids} if ids else {}), **nested(self.offsets)}
 
@@ -41,7 +41,7 @@ class Position(NamedTuple):
         )
 
     def with_missing(self, earlier: "Position") -> "Position":
-        """Add the partitions that an earlier position has and this one has not."""
+        """Add the partitions that only an earlier position has."""
         missing = {
             place: offset for place, offset in earlier.offsets.items() if place not in self.offsets
         }
@@ -50,13 +50,13 @@ class Position(NamedTuple):
         return Position({**missing, **self.offsets}, {**ids, **self.topic_ids})
 
     def recreated_topics(self, later: Mapping[str, str]) -> set[str]:
-        """Return the topics that have another id later."""
+        """Return the topics that have another id in a later position."""
         return {
             name for name, value in self.topic_ids.items() if name in later and later[name] != value
         }
 
 
 def position(stored: Nested) -> Position:
-    """Return the offsets and topic ids of what Spark kept, without its other marks."""
+    """Return the offsets and topic ids in a checkpoint, without other marks."""
     offsets = {name: value for name, value in stored.items() if not name.startswith("@")}
     return Position(flat(offsets), dict(stored.get(TOPIC_IDS, {})))

@@ -1,18 +1,18 @@
 """The driver side of `spark.readStream`: positions, batch limits and progress.
 
-Positions are JSON (`stream_positions.py`). The end of the first batch says where that batch
-started. Spark does not log it and asks for the initial offset again when it has to repeat that
-batch: by then `latest` would be another place, and the records between would be lost. For the same
-reason options that do not suit the topics (a partition that was added since, say) are refused not
-when Spark asks for the initial offset, but when it asks for a batch that starts there.
+Positions are JSON (`stream_positions.py`). The end of the first batch also has the start of that
+batch. Spark does not log the start, and asks for the initial offset again when it has to repeat the
+batch: by then `latest` would be another offset, and the records between would be lost. For the same
+reason options that do not match the topics (because a partition was added, for example) are refused
+not when Spark asks for the initial offset, but when it asks for a batch that starts there.
 
-A partition that the cluster does not know for a moment keeps its place in the position, so that it
-is read on from there once it is back. A topic that was deleted and created again has another id and
-is read from its start.
+A partition that the cluster does not know for a moment keeps its offset in the position, so that
+reading continues there once it is back. A topic that was deleted and created again has another id
+and is read from its start.
 
-Progress is posted to a consumer group, so that group tools show the lag of the query. It is posted
-when Spark commits, and also when Spark asks how far the next batch may go, since all before its
-start is done by then: under AvailableNow no commit follows the last batch.
+Progress is committed to a consumer group, so that group tools show the lag of the query. It is
+committed when Spark commits, and also when Spark asks for the end of the next batch, since
+everything before its start is done by then: under AvailableNow no commit follows the last batch.
 """
 
 import math
@@ -53,7 +53,7 @@ from barnabas.spark.source.stream_positions import INITIAL, REFUSED, START, Posi
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what is new, batch by batch."""
+    """Reads new records, batch by batch."""
 
     def __init__(self, settings: ReadSettings) -> None:
         self._settings = settings
@@ -67,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_batch_s = -math.inf
 
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
-        """Return where a new query starts."""
+        """Return the start of a new query."""
         if self._initial is None:
             check_properties(self._settings.client)
             try:
@@ -85,7 +85,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(start, topics.ids)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the limit of a batch that the options name."""
+        """Return the limit of a batch in the options."""
         most = self._settings.max_offsets_per_trigger
         least = self._settings.min_offsets_per_trigger
         if most is not None:
@@ -93,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
     def latestOffset(self, start: Nested, limit: ReadLimit) -> Nested:  # noqa: N802 - Spark's name
-        """Return how far the next batch goes; the start itself where there is nothing to do."""
+        """Return the end of the next batch; its start if there is nothing to read."""
         if REFUSED in start:
             raise OptionError(start[REFUSED])
         begun = position(start)
@@ -114,7 +114,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**mark, **Position(ends, latest.topic_ids).stored()}
 
     def reportLatestOffset(self) -> Nested | None:  # noqa: N802 - Spark's name
-        """Return where the topics ended when they were last looked at, and how far we are behind.
+        """Return the last known ends of the topics, and the lag.
 
         Spark shows it in the progress of the query; see `source_progress.py`.
         """
@@ -124,7 +124,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {METRICS: metrics, **self._reported.stored()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Fix the end: what comes later is for the next run."""
+        """Fix the end: the next run reads later records."""
         self._target = self._look_up_latest(Position({}, {}))
 
     def partitions(self, start: Nested, end: Nested) -> Sequence[InputPartition]:
@@ -137,7 +137,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [SplitPartition(*task) for task in self._tasks(self._ranges(begun, ended))]
 
     def _ranges(self, begun: Position, ended: Position) -> list[OffsetRange]:
-        """Return what lies between two positions, of the topics that they were taken from."""
+        """Return the records between two positions, of the topics with these ids."""
         recreated = begun.recreated_topics(ended.topic_ids)
         start, end = begun.without(recreated).offsets, _moved(begun.without(recreated), ended)
         topics = self._cluster.topics(self._settings.subscription, end)
@@ -157,7 +157,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_splits(partition, self._settings)
 
     def commit(self, end: Nested) -> None:
-        """Show in the consumer group that everything before is done."""
+        """Commit to the consumer group that everything before a position is done."""
         self._commit_progress(position(end).offsets)
 
     def __getstate__(self) -> ReadSettings:
@@ -176,7 +176,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shared(pieces, TASK_RECORDS if most is None else min(most, TASK_RECORDS))
 
     def _latest(self, begun: Position) -> Position:
-        """Return where topics end, with a place for each partition that is gone.
+        """Return the ends of topics, with an offset for each missing partition.
 
         A new leader may report an end before our start (KIP-207): ask again.
         """
@@ -195,7 +195,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return seen.with_missing(old)
 
     def _look_up_latest(self, begun: Position) -> Position:
-        """Look up where topics end; wait for partitions that we know, unless they are gone."""
+        """Look up the ends of topics; wait for known partitions, unless they were deleted."""
         known = {place: begun.offsets[place] for place in begun.offsets.keys() - self._gone}
         expected = Position(known, begun.topic_ids)
         topics = self._cluster.topics(self._settings.subscription, expected)
@@ -203,7 +203,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reported
 
     def _note_gone(self, begun: Offsets, seen: Position) -> None:
-        """Report each partition that is gone, once."""
+        """Report each deleted partition, once."""
         gone = frozenset(begun.keys() - seen.offsets.keys())
         losses = [
             deleted_partition_message(place, begun[place]) for place in sorted(gone - self._gone)
@@ -212,10 +212,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         report(losses, fail=self._settings.fail_on_data_loss)
 
     def _should_wait_for_more(self, begun: Offsets, latest: Offsets, limit: ReadLimit) -> bool:
-        """Return whether to wait for more records; never for an end that is fixed.
+        """Return whether to wait for more records; never if the end is fixed.
 
-        The delay counts from the last time that the answer was no, as in Spark's connector, so the
-        first batch of a query never waits.
+        The delay starts when this last returned False, as in Spark's connector, so the first batch
+        of a query never waits.
         """
         least = self._settings.min_offsets_per_trigger
         if least is None or self._target is not None or isinstance(limit, ReadAllAvailable):
@@ -232,7 +232,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _moved(begun: Position, ended: Position) -> Position:
-    """Return the end of those partitions that a batch has something of."""
+    """Return the ends of the partitions with records in a batch."""
     offsets = {
         place: offset
         for place, offset in ended.offsets.items()
@@ -245,6 +245,6 @@ def _moved(begun: Position, ended: Position) -> Position:
 
 
 def _ends_before(seen: Position, begun: Position) -> bool:
-    """Return whether a topic with the same id ends before the position that was read."""
+    """Return whether a topic with the same id ends before the position up to which we read."""
     old = begun.without(begun.recreated_topics(seen.topic_ids)).offsets
     return any(seen.offsets[place] < old.get(place, 0) for place in seen.offsets)

@@ -1,9 +1,9 @@
 """Decodes the varints of many records at once.
 
-Record batches are walked twice. First the lengths give where each record starts: every length
-leads to the next, so this is a loop, unless records have one length for a while, which is seen at
-a glance. Then each field of all records is read in one go, by gathering bytes at an array of
-positions.
+Record batches are scanned twice. First the lengths give the start of each record: every length
+leads to the next, so this is a loop, except for runs of records of the same length, which one
+comparison detects. Then each field of all records is read together, by gathering bytes at an array
+of positions.
 """
 
 from typing import TypeAlias
@@ -17,7 +17,7 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 STRIDE_RECORDS = 64
-"""How many records are walked before the next look whether they have one length."""
+"""How many records are scanned before the next check for a run of the same length."""
 VARINT_BYTES_MAX = 10
 
 
@@ -75,7 +75,7 @@ def _length(body: memoryview | Bytes, position: int) -> tuple[int, int]:
 
 
 def _equal_length_run(content: Bytes, position: int, end: int) -> tuple[Positions, int] | None:
-    """Return a run of records of equal length; None where it is too short to be worth it."""
+    """Return a run of records of equal length; None if it is too short to be worth it."""
     size, length = _length(content, position)
     step = size + length
     far = position + STRIDE_RECORDS * step

@@ -2,7 +2,7 @@
 text.
 
 `CREATE TEMPORARY VIEW v (key STRING, value STRING) USING barnabas ...` declares columns, and so
-does the option `columns` of a table. Bytes that are not UTF-8 stay as they are in a column of text.
+does the option `columns` of a table. Bytes that are not UTF-8 are not changed in a text column.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,17 +13,18 @@ import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from barnabas.spark.query_errors import OptionError
-from barnabas.spark.schema import spark_schema
+from barnabas.spark.schema import FETCH_TIME, spark_schema
 
 BYTES = ("key", "value")
 """The columns that may be text."""
-KNOWN = {field.name: field for field in spark_schema(include_headers=True)}
+KNOWN = {field.name: field for field in spark_schema(include_headers=True, include_fetch_time=True)}
+_RECORD = [name for name in KNOWN if name != FETCH_TIME]
 TYPES: dict[str, DataType] = {"STRING": StringType(), "BINARY": BinaryType()}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Which columns to hand to Spark, in which order."""
+    """The columns that Spark gets, in order."""
 
     columns: tuple[str, ...]
     as_text: frozenset[str]
@@ -43,12 +44,12 @@ class Shape:
 
 
 def shape_of(schema: StructType) -> Shape | None:
-    """Return the columns to hand over; None where they are those that a read has anyway."""
+    """Return the columns that Spark gets; None for the default columns of a read."""
     for field in schema:
         _refuse(field)
     names = tuple(schema.fieldNames())
     as_text = frozenset(each.name for each in schema if _is_text(each))
-    if not as_text and names in (_names(headers=False), _names(headers=True)):
+    if not as_text and names == _names(schema):
         return None
     return Shape(names, as_text)
 
@@ -92,7 +93,7 @@ def _is_text(field: StructField) -> bool:
 
 def _no_column(name: str) -> OptionError:
     return OptionError(
-        f"A topic has no column {name}; it has {', '.join(KNOWN)}. Take fields out of the value "
+        f"A topic has no column {name}; it has {', '.join(_RECORD)}. Take fields out of the value "
         "with a query: SELECT from_json(value, 'id BIGINT').id FROM ..."
     )
 
@@ -102,5 +103,8 @@ def _wrong_type(name: str, kind: str) -> OptionError:
     return OptionError(f"Column {name} cannot be {kind.upper()}; declare it as {types}")
 
 
-def _names(*, headers: bool) -> tuple[str, ...]:
-    return tuple(spark_schema(include_headers=headers).fieldNames())
+def _names(schema: StructType) -> tuple[str, ...]:
+    """Return the columns of a read without declared ones, as far as options add some."""
+    has = set(schema.fieldNames())
+    usual = spark_schema(include_headers="headers" in has, include_fetch_time=FETCH_TIME in has)
+    return tuple(usual.fieldNames())

@@ -1,8 +1,8 @@
 """Registers Python functions for queries: `CREATE FUNCTION net FROM 'shop_functions' RETURNS
 DOUBLE`.
 
-The module is looked for beside the file of statements, then where Python looks. Its functions
-travel to the workers by value, so that the workers need not have the module.
+The module is searched beside the file of statements, then on Python's path. Its functions are sent
+to the workers by value, so that the workers do not need the module.
 """
 
 import importlib
@@ -29,13 +29,13 @@ TYPES: dict[object, str] = {
     timedelta: "INTERVAL DAY TO SECOND",
     Decimal: "DECIMAL(38, 18)",
 }
-"""What a function returns, by its annotation."""
+"""The Spark type of a function's result, by its annotation."""
 
 
 def create_function(spark: "SparkSession", statement: CreateFunction, folder: Path) -> None:
-    """Let queries call a function."""
+    """Register a function for queries."""
     found = load(statement, folder)
-    is_ready = hasattr(found, "returnType")  # @udf and its kind have settled it
+    is_ready = hasattr(found, "returnType")  # set by @udf and similar decorators
     if is_ready and statement.returns is not None:
         raise StatementError(
             statement.line,
@@ -71,7 +71,7 @@ def load(statement: CreateFunction, folder: Path) -> Callable[..., Any]:
 
 
 def returned_type(statement: CreateFunction, function: Callable[..., Any]) -> str:
-    """Return Spark's name of what a function returns, as its annotation says."""
+    """Return Spark's name of a function's return type, from its annotation."""
     try:
         hint = get_type_hints(function).get("return")
     except (NameError, TypeError):

@@ -11,18 +11,21 @@ from barnabas.spark.source.source_options import Subscribe, parse_stream
 from barnabas.spark.sql.run_status import Offsets, StreamStatus
 
 ONE_TRY = {"fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "100"}
+PATIENCE_MS = 5000
+"""How long to ask; a query waits for minutes, but people wait for what this is shown in."""
 
 
 class LagReader:
-    """Asks where topics end; one question for all streams."""
+    """Looks up the ends of topics, with one request for all streams."""
 
     def __init__(self, brokers: Mapping[str, str]) -> None:
         """Take the `kafka.*` options of a source."""
-        options = {**brokers, "kafka.isolation.level": "read_committed", **ONE_TRY}
+        patience = {**ONE_TRY, "kafkaConsumer.pollTimeoutMs": str(PATIENCE_MS)}
+        options = {**brokers, "kafka.isolation.level": "read_committed", **patience}
         self._cluster = Cluster(parse_stream({**options, "subscribePattern": ".*"}))
 
     def lags(self, streams: Iterable[StreamStatus]) -> dict[str, int | None]:
-        """Return the lag of each stream; None where it is not known."""
+        """Return the lag of each stream; None if it is not known."""
         known = list(streams)
         topics = frozenset(topic for each in known for topic in each.offsets)
         if not topics:
@@ -38,7 +41,7 @@ class LagReader:
 
 
 def lag(offsets: Offsets, ends: Mapping[TopicPartition, int]) -> int:
-    """Return how many offsets lie between; a new partition counts from its beginning."""
+    """Return the number of offsets between two positions; a new partition counts from its start."""
     return sum(
         max(0, end - offsets[place.topic].get(str(place.partition), 0))
         for place, end in ends.items()

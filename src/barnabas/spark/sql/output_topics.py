@@ -1,4 +1,4 @@
-"""Creates the topics that a file of statements writes to, where they are missing."""
+"""Creates the missing topics that a file of statements writes to."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ REQUEST_TIMEOUT_S = 30
 
 
 def output_topics(statements: Iterable[Statement]) -> list[str]:
-    """Return the topics that streams and dead letters go to."""
+    """Return the topics of streams and dead letters."""
     found: dict[str, None] = {}
     for each in statements:
         if isinstance(each, CreateSource):
@@ -25,7 +25,7 @@ def output_topics(statements: Iterable[Statement]) -> list[str]:
 
 
 def create_missing(brokers: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Create topics that are not there, with the brokers' defaults; return their names."""
+    """Create missing topics, with the brokers' defaults; return their names."""
     admin = AdminClient({"log_level": 0, **client_properties(brokers)})
     there = set(admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics)
     wanted = [NewTopic(name, -1, -1) for name in names if name not in there]

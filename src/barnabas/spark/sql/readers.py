@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DeclaredBatchReader(BatchReader):
-    """Reads the declared columns of what lies between two limits."""
+    """Reads the declared columns of the records between two limits."""
 
     def __init__(self, settings: ReadSettings, shape: Shape) -> None:
         super().__init__(settings)
@@ -28,7 +28,7 @@ class DeclaredBatchReader(BatchReader):
 
 
 class DeclaredStreamReader(StreamReader):
-    """Reads the declared columns of what is new."""
+    """Reads the declared columns of new records."""
 
     def __init__(self, settings: ReadSettings, shape: Shape) -> None:
         super().__init__(settings)

@@ -4,7 +4,7 @@
     checkpoints/     a folder for each stream, by its name
     tables/          the files of tables
 
-The file holds no properties of the client, since these may be passwords.
+The file has no client properties, since these may contain passwords.
 """
 
 import json
@@ -23,16 +23,16 @@ Offsets = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class StreamStatus:
-    """How far one stream is."""
+    """The progress of one stream."""
 
     name: str
     into: str
     state: str = "starting"
     """starting, running, waiting (to start again), done, stopped, failed or killed."""
     batch: int | None = None
-    """The number of the last batch; it counts on from run to run."""
+    """The number of the last batch; it continues from run to run."""
     rows: int = 0
-    """Read in this run."""
+    """The rows that were read in this run."""
     rows_per_s: float = 0.0
     batch_ms: int | None = None
     watermark: str | None = None
@@ -54,7 +54,7 @@ class Status:
 
     @property
     def after_kill(self) -> "Status":
-        """The same for a run that was killed before it could write its end."""
+        """The status of a run that was killed before it could write its end."""
         ended = (
             replace(each, state="killed") if each.state in RUNNING else each
             for each in self.streams
@@ -101,7 +101,7 @@ def moment() -> str:
 
 
 def is_complete(report: Mapping[str, Any]) -> bool:
-    """Return whether a batch was written; idle triggers report the number of the batch to come."""
+    """Return whether a batch was written; idle triggers report the number of the next batch."""
     return "addBatch" in report.get("durationMs", {})
 
 
@@ -119,7 +119,7 @@ def measured(status: StreamStatus, report: Mapping[str, Any]) -> StreamStatus:
 
 
 def offsets_of(position: object) -> Offsets:
-    """Return the offsets of a source's position; none where it does not read a topic."""
+    """Return the offsets of a source's position; none if it does not read a topic."""
     if isinstance(position, str):
         try:
             position = json.loads(position)
@@ -136,7 +136,7 @@ def offsets_of(position: object) -> Offsets:
 
 
 def merged(positions: Iterable[Offsets]) -> Offsets:
-    """Return the least of what several sources have reached, as a self-join has them."""
+    """Return the lowest position of several sources of the same topic, as in a self-join."""
     found: Offsets = {}
     for each in positions:
         for topic, places in each.items():

@@ -1,7 +1,7 @@
 """Turns an error of Spark into one sentence that names the line in the file of statements.
 
-Statements go to Spark with line breaks before them, so that the lines that Spark names are those
-of the file.
+Line breaks are put before the statements for Spark, so that the line numbers in Spark's errors are
+those of the file.
 """
 
 import re
@@ -15,7 +15,7 @@ _NO_END = "must be executed with writeStream.start"
 
 
 class located:  # noqa: N801 - reads as a phrase: with located(line)
-    """Gives what Spark refuses the line of its statement."""
+    """Adds the line of the statement to errors of Spark."""
 
     def __init__(self, line: int) -> None:
         self._line = line
@@ -31,7 +31,7 @@ class located:  # noqa: N801 - reads as a phrase: with located(line)
 
 
 def refusal(text: str, line: int) -> StatementError:
-    """Return what Spark says of a statement as a sentence; the line is Spark's where it has one."""
+    """Return Spark's error about a statement as a sentence, with Spark's line if it has one."""
     found = _PLACE.search(text)
     place = int(found[1]) if found else line
     if _NO_END in text:

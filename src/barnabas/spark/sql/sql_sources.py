@@ -1,8 +1,8 @@
 """Implements CREATE SOURCE: a view over a topic, or over any other stream that Spark reads.
 
 With columns, the value of a record is a JSON document with these fields. Fields become columns,
-beside key (as text), topic, partition, offset, timestamp and headers, as far as no field has the
-same name. A record that does not parse goes to the dead-letter topic, by a query of its own.
+beside key (as text), topic, partition, offset, timestamp and headers, unless a field has the same
+name. A separate query writes records that do not parse to the dead-letter topic.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ DEFAULTS = {
     "groupIdPrefix": "barnabas-sql",
     "kafka.isolation.level": "read_committed",
 }
-"""A stream that reads what another one writes must not see rows of batches that are undone."""
+"""A stream that reads the output of another one must not see rows of aborted batches."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DeadLetters:
 
 
 def dead_letter_topic(statement: CreateSource) -> str | None:
-    """Return where records go that do not parse; None where they are dropped, or none can be."""
+    """Return the dead-letter topic; None if such records are dropped, or cannot occur."""
     if statement.columns is None or statement.format != "barnabas":
         return None
     options = _lower(statement.options)
@@ -55,7 +55,7 @@ def dead_letter_topic(statement: CreateSource) -> str | None:
 def create_source(
     spark: "SparkSession", statement: CreateSource, brokers: Mapping[str, str]
 ) -> DeadLetters | None:
-    """Make the view of a source; return what its dead-letter query writes."""
+    """Create the view of a source; return the rows for its dead-letter topic."""
     own = {name for name in statement.options if name.lower() in OWN_OPTIONS}
     options = {name: value for name, value in statement.options.items() if name not in own}
     reader = spark.readStream.format(statement.format)

@@ -1,16 +1,16 @@
 """Implements tables over topics: `CREATE TABLE t USING barnabas OPTIONS (...)`.
 
-Spark hands the OPTIONS of a table to a Python data source once, when the table is created without a
-list of columns: it asks for the schema. A later SELECT or INSERT gets no options, but it
-gets the schema as the catalog has kept it. So the options travel in the metadata of column topic.
+Spark passes the OPTIONS of a table to a Python data source once, when the table is created without
+a list of columns: it asks for the schema. A later SELECT or INSERT gets no options, but it gets the
+schema that the catalog has stored. So the options are stored in the metadata of column topic.
 
-Before an INSERT, Spark gives the columns of the query the metadata of the table's columns,
-but only where names or types differ. Therefore topic is a VARCHAR whose length is drawn from the
-options: no column of another table has the same type. Spark notes the length in the metadata of a
-column that it reads from a table and takes that note away when it writes into one. A writer thus
-knows metadata of the table it writes to from metadata of a table that the rows came from.
+Before an INSERT, Spark gives the columns of the query the metadata of the table's columns, but only
+if names or types differ. Therefore topic is a VARCHAR whose length is derived from the options: no
+column of another table has the same type. Spark adds the length to the metadata of a column that it
+reads from a table, and removes it when it writes into one. So a writer can distinguish the metadata
+of its own table from that of a table that the rows were read from.
 
-Where the catalog has kept nothing (a table with a list of columns, a table that `saveAsTable` or
+If the catalog has stored no options (a table with a list of columns, a table that `saveAsTable` or
 CREATE TABLE AS SELECT created), the error says what to type instead.
 """
 
@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from barnabas.spark.query_errors import OptionError
-from barnabas.spark.schema import spark_schema
+from barnabas.spark.schema import FETCH_TIME, spark_schema
 from barnabas.spark.settings.option_names import READ_NAMES, WRITE_NAMES
-from barnabas.spark.source.source_options import includes_headers
+from barnabas.spark.source.source_options import includes_fetch_time, includes_headers
 from barnabas.spark.sql.declared_columns import BYTES, KNOWN, parse_columns
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 CARRIER = "topic"
 METADATA = "barnabas.options"
 READ_FROM_A_TABLE = "__CHAR_VARCHAR_TYPE_STRING"
-"""Spark's note of the declared length."""
+"""The metadata key in which Spark stores the declared length."""
 LENGTH_MIN, LENGTHS = 2_000_000_000, 100_000_000
-"""No name of a topic is as long; the lengths tell tables apart."""
+"""Longer than any topic name; the lengths distinguish tables."""
 
 CREATED = "option."
-"""What Spark puts before the name of an option while it creates a table."""
+"""The prefix of option names while Spark creates a table."""
 PROVIDER = "provider"
 """A property that Spark adds while it creates a table."""
 BROKERS = ("kafka.bootstrap.servers", "bootstrap.servers")
@@ -77,13 +77,15 @@ def source_schema(options: Mapping[str, str]) -> StructType:
         raise OptionError(NO_OPTIONS)
     declared = dict(created if is_created else given)
     columns = declared.pop(COLUMNS, None)
-    headers = includes_headers(_without(declared, WRITE_ONLY))
-    schema = spark_schema(include_headers=headers) if columns is None else parse_columns(columns)
+    known = _without(declared, WRITE_ONLY)
+    headers, fetch_time = includes_headers(known), includes_fetch_time(known)
+    usual = spark_schema(include_headers=headers, include_fetch_time=fetch_time)
+    schema = usual if columns is None else parse_columns(columns)
     return _carrying(schema, declared) if is_created else schema
 
 
 def for_reading(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """Return the options of a read, those of the table included."""
+    """Return the options of a read, including those of the table."""
     given = _lower(options)
     given.pop(COLUMNS, None)
     found = {**kept_options(schema), **given} if _lacks_brokers(given) else given
@@ -92,12 +94,13 @@ def for_reading(options: Mapping[str, str], schema: StructType) -> dict[str, str
     topic = found.get("topic")
     if topic is not None and not any(name in found for name in SUBSCRIPTIONS):
         found["subscribe"] = topic
-    found["includeheaders"] = "true" if "headers" in schema.fieldNames() else "false"
+    for option, column in (("includeheaders", "headers"), ("includefetchtime", FETCH_TIME)):
+        found[option] = "true" if column in schema.fieldNames() else "false"
     return _without(found, WRITE_ONLY)
 
 
 def for_writing(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """Return the options of a write, those of the table included."""
+    """Return the options of a write, including those of the table."""
     found = _lower(options)
     found.pop(COLUMNS, None)
     if _comes_from_a_table(schema):
@@ -113,9 +116,9 @@ def for_writing(options: Mapping[str, str], schema: StructType) -> dict[str, str
 
 
 def save_as_table(frame: "DataFrame", name: str, options: Mapping[str, str]) -> None:
-    """Append rows to a topic and keep it as a table that SELECT and INSERT know by its name.
+    """Append rows to a topic, and create a table of it for SELECT and INSERT.
 
-    It stands in for `saveAsTable`, which gives Spark no chance to keep the options.
+    Use it instead of `saveAsTable`, with which Spark does not store the options.
 
         save_as_table(rows, "orders", {"kafka.bootstrap.servers": "b:9092", "topic": "orders"})
     """
@@ -144,7 +147,7 @@ def quoted_name(name: str) -> str:
 
 
 def _declaration(schema: StructType) -> str:
-    """Return the option `columns` for rows that are to be written."""
+    """Return the option `columns` for rows to write."""
     strange = [name for name in schema.fieldNames() if name not in KNOWN]
     if strange:
         raise OptionError(
@@ -169,7 +172,7 @@ def _carrying(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 def kept_options(schema: StructType) -> dict[str, str]:
-    """Return the options that a table carries; none where it is not a table on a topic."""
+    """Return the options in a table's schema; none if it is not a table on a topic."""
     found = (each.metadata[METADATA] for each in schema if METADATA in each.metadata)
     return dict(next(found, {}))
 

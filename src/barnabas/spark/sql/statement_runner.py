@@ -1,8 +1,8 @@
 """Runs a file of statements: each statement once, in order, and its streams until they are stopped.
 
-A stream whose broker went away is started again, later and later; any other failure stops all
-streams and is raised. A start goes on from the checkpoint: nothing is lost or written twice.
-With `once`, a stream works off what is there before the next statement runs.
+A stream whose broker is unreachable is restarted with growing delays; any other failure stops all
+streams and is raised. A restart continues from the checkpoint: no row is lost or written twice.
+With `once`, a stream processes all present records before the next statement runs.
 """
 
 import json
@@ -43,7 +43,7 @@ SESSION = {
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
-"""A kill in the first batch leaves a draft in the checkpoint, from which Spark would not start."""
+"""A kill in the first batch leaves an incomplete checkpoint, from which Spark does not start."""
 POLL_S = 0.2
 NOTE_EVERY_S = 1.0
 STOP_PATIENCE_S = 30.0
@@ -56,10 +56,10 @@ class StreamFailedError(Exception):
 
 
 class FailureJudge(Protocol):
-    """Reads what Spark says of a failure."""
+    """Interprets a failure of Spark."""
 
     def __call__(self, text: str) -> tuple[str, int | None]:
-        """Return a sentence, and how many starts in a row can help; None is without limit."""
+        """Return a sentence, and how many restarts in a row can help; None means no limit."""
 
 
 class Answer(NamedTuple):
@@ -68,12 +68,12 @@ class Answer(NamedTuple):
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
     is_cut: bool
-    """Whether there are more."""
+    """Whether there are more rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Script:
-    """A file of statements, and where its modules are."""
+    """A file of statements, and the folder of its modules."""
 
     name: str
     folder: Path
@@ -89,12 +89,12 @@ class Running:
     query: "StreamingQuery | None" = None
     start_at_s: float = 0.0
     failures: int = 0
-    """In a row, without a batch in between."""
+    """The number of failures without a batch in between."""
     seen: tuple[str, int] = ("", -1)
     """The run and the number of the last batch that was counted."""
 
     def measure(self) -> None:
-        """Take in the reports that have come since the last time."""
+        """Process the reports that arrived since the last call."""
         if self.query is None:
             return
         for report in filter(is_complete, reports_of(self.query)):
@@ -132,7 +132,7 @@ class Runner:
 
     @property
     def status(self) -> Status:
-        """How far the streams are."""
+        """The progress of the streams."""
         return Status(
             file=self._script.name,
             bootstrap=self._place.brokers["kafka.bootstrap.servers"],
@@ -174,9 +174,9 @@ class Runner:
             show(self._note())
 
     def stop(self) -> None:
-        """Stop what runs, after its present batch where that ends soon.
+        """Stop the streams, after their present batch if that ends soon.
 
-        A batch that is cut off runs again at the next start.
+        An interrupted batch runs again at the next start.
         """
         running = [each for each in self._streams if each.query is not None]
         before = {each.stream.name: last_batch(each.query) for each in running if each.query}
@@ -212,7 +212,7 @@ class Runner:
                     yield answer
 
     def _refresh_tables(self) -> None:
-        """Let Spark look again which files the tables of streams have."""
+        """Have Spark list the files of the streams' tables again."""
         statements = self._script.statements
         streams = [each for each in statements if isinstance(each, CreateStream)]
         for name in [each.target for each in streams if each.into is Into.TABLE]:
@@ -284,7 +284,7 @@ def last_batch(query: "StreamingQuery") -> int:
 
 
 def is_in_batch(query: "StreamingQuery", batch_before: int) -> bool:
-    """Return whether the batch that ran when the stop was asked for still runs."""
+    """Return whether the batch that ran at the request to stop still runs."""
     is_busy = query.isActive and query.status["isTriggerActive"]
     return bool(is_busy) and last_batch(query) <= batch_before
 
@@ -298,5 +298,5 @@ def answered(frame: "DataFrame") -> Answer:
 
 
 def reports_of(query: "StreamingQuery") -> list[dict[str, Any]]:
-    """Return what Spark reports of the last batches of a query."""
+    """Return Spark's reports of the last batches of a query."""
     return [json.loads(each.json) for each in query.recentProgress]

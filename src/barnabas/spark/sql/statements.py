@@ -1,6 +1,6 @@
 """Parses a file of statements without Spark.
 
-Three statements are ours; Spark runs every other one as it is:
+Three statements are ours; Spark runs every other one unchanged:
 
     CREATE SOURCE name [(column TYPE [NOT NULL], ...)] [FROM TOPIC topic] [USING format]
         [OPTIONS (option 'value', ...)];
@@ -8,7 +8,7 @@ Three statements are ours; Spark runs every other one as it is:
         [OPTIONS (option 'value', ...)] AS SELECT ...;
     CREATE FUNCTION name FROM 'module[:function]' [RETURNS TYPE];
 
-A name or option may stand in back quotes, a topic in single quotes. An error names the line of the
+A name or option may be in back quotes, a topic in single quotes. An error names the line of the
 file and says what to type.
 """
 
@@ -47,7 +47,7 @@ class StatementError(Exception):
 
 
 class Into(Enum):
-    """Where the rows of a stream go."""
+    """The target of a stream."""
 
     TOPIC = "topic"
     TABLE = "table"
@@ -60,7 +60,7 @@ class CreateSource:
     line: int
     name: str
     columns: str | None
-    """The fields of JSON documents, as Spark writes a schema; None takes records as they are."""
+    """The fields of JSON documents, in Spark's schema syntax; None for plain records."""
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,7 +92,7 @@ class CreateFunction:
 
 @dataclass(frozen=True)
 class SparkStatement:
-    """What Spark runs as it is."""
+    """A statement that Spark runs unchanged."""
 
     line: int
     text: str
@@ -102,7 +102,7 @@ Statement: TypeAlias = CreateSource | CreateStream | CreateFunction | SparkState
 
 
 class Token(NamedTuple):
-    """A piece of a statement that is not space."""
+    """A token of a statement."""
 
     kind: str
     text: str
@@ -111,7 +111,7 @@ class Token(NamedTuple):
 
 
 def parse(text: str) -> list[Statement]:
-    """Read the statements of a file; raise `StatementError` for the first that cannot be."""
+    """Parse the statements of a file; raise `StatementError` for the first invalid one."""
     found = [_statement(Reader(text, tokens)) for tokens in _split(text)]
     _refuse_twice(found)
     return found
@@ -135,7 +135,7 @@ def _refuse_twice(statements: Sequence[Statement]) -> None:
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """Return the tokens of a text; comments and space are left out."""
+    """Return the tokens of a text, without comments and space."""
     line = 1
     for found in TOKEN.finditer(text):
         kind = found.lastgroup
@@ -180,7 +180,7 @@ class Reader:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all tokens were taken."""
         return self._next == len(self._tokens)
 
     def takes(self, *words: str) -> bool:
@@ -192,13 +192,13 @@ class Reader:
         return True
 
     def rest(self) -> str:
-        """Take all that is left, as it is written."""
+        """Take the rest of the text unchanged."""
         start = self._tokens[self._next].start
         self._next = len(self._tokens)
         return self._text[start : self._end]
 
     def whole(self) -> str:
-        """Return the whole statement as it is written."""
+        """Return the text of the whole statement."""
         return self._text[self._tokens[0].start : self._end]
 
     def take(self, what: str, form: str) -> str:
@@ -211,7 +211,7 @@ class Reader:
         return unquoted(token)
 
     def inside(self, form: str) -> list[Token]:
-        """Take what stands in parentheses; the opening one has been taken."""
+        """Take the text in parentheses; the opening one has been taken."""
         depth = 1
         found: list[Token] = []
         while not self.is_done:
@@ -225,13 +225,13 @@ class Reader:
         raise StatementError(self.here, f"a closing parenthesis is missing; type: {form}")
 
     def written(self, tokens: list[Token]) -> str:
-        """Return tokens as they are written."""
+        """Return the text of tokens."""
         last = tokens[-1]
         return self._text[tokens[0].start : last.start + len(last.text)]
 
 
 def unquoted(token: Token) -> str:
-    """Return what a token says."""
+    """Return the value of a token."""
     if token.kind == "name":
         return token.text[1:-1].replace("``", "`")
     if token.kind == "text":

@@ -1,8 +1,8 @@
 """Implements CREATE STREAM: a streaming query over sources that writes to a topic or a table.
 
-Rows for a topic that have no column value become JSON documents. The option key names the column
-that becomes their key. A stream is a streaming query of Spark: its checkpoint makes it go on where
-it was, and the sink writes each row once (see docs/spark-sink.md).
+Rows for a topic without a column value become JSON documents. The option key names the column that
+becomes their key. A stream is a streaming query of Spark: with its checkpoint it continues where it
+stopped, and the sink writes each row once (see docs/spark-sink.md).
 """
 
 from collections.abc import Callable, Mapping
@@ -24,26 +24,26 @@ DEFAULT_TRIGGER = "1 second"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """What all streams of a file have in common."""
+    """The common settings of all streams of a file."""
 
     folder: Path
-    """Of the checkpoints and tables."""
+    """The folder of the checkpoints and tables."""
     brokers: Mapping[str, str]
     trigger: str = DEFAULT_TRIGGER
     once: bool = False
 
     def checkpoint(self, name: str) -> str:
-        """Return where a stream keeps what it has done."""
+        """Return the path of a stream's checkpoint."""
         return str(self.folder / "checkpoints" / name)
 
     def table(self, name: str) -> str:
-        """Return where the files of a table are."""
+        """Return the path of a table's files."""
         return str(self.folder / "tables" / name)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A streaming query that can be started, and started again."""
+    """A streaming query that can be started several times."""
 
     name: str
     line: int
@@ -82,7 +82,7 @@ def create_stream(spark: "SparkSession", statement: CreateStream, place: Place) 
 
 
 def dead_letter_stream(letters: DeadLetters, place: Place) -> Stream:
-    """Plan the query that writes records which do not parse to their topic."""
+    """Plan the query that writes unparsable records to the dead-letter topic."""
     writer_options = {**place.brokers, "topic": letters.topic}
     return _stream(
         letters.rows.writeStream.format("barnabas").options(**writer_options),
@@ -95,7 +95,7 @@ def dead_letter_stream(letters: DeadLetters, place: Place) -> Stream:
 
 
 def as_records(rows: "DataFrame", key: str | None, statement: CreateStream) -> "DataFrame":
-    """Give rows the columns of records, unless they have them."""
+    """Add the columns of records to rows, unless they have them."""
     from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation writes it
 
     if key is not None and key not in rows.columns:
@@ -130,7 +130,7 @@ def _trigger(place: Place, own: str | None) -> dict[str, Any]:
 
 
 def _register(spark: "SparkSession", rows: "DataFrame", statement: CreateStream, path: str) -> None:
-    """Let later statements of the file read the table by its name."""
+    """Register the table for later statements of the file."""
     if "://" not in path:
         Path(path).mkdir(parents=True, exist_ok=True)
     if not spark.catalog.tableExists(statement.target):

@@ -1,8 +1,9 @@
 """Creates a database with a table for each topic: `SELECT * FROM barnabas.orders`, `SHOW TABLES`.
 
-Spark takes a catalog (`spark.sql.catalog.NAME`) as a Java class only; Python has no interface for
-one. A database of Spark's own catalog comes closest. It does not follow the cluster by itself:
-another call of `register_topics` creates the tables of new topics and drops those of deleted ones.
+A catalog (`spark.sql.catalog.NAME`) must be a Java class; Spark has no Python interface for one. A
+database of Spark's own catalog is the closest alternative. It does not follow the cluster by
+itself: call `register_topics` again to create the tables of new topics and drop those of deleted
+ones.
 """
 
 import re
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
 DATABASE = "barnabas"
 TEXT_COLUMNS = "key STRING, value STRING, topic, partition, offset, timestamp"
 INTERNAL = "__"
-"""What the names of the brokers' own topics begin with."""
+"""The prefix of the names of internal topics."""
 
 
 @dataclass(frozen=True)
 class TopicTables:
-    """What `register_topics` made."""
+    """The tables that `register_topics` created."""
 
     tables: Mapping[str, str]
     """The topic of each table."""
     without_table: tuple[str, ...] = ()
-    """Topics whose table would have a name that another topic has taken."""
+    """Topics without a table, because another topic's table has the name."""
 
 
 def register_topics(
@@ -40,11 +41,10 @@ def register_topics(
     database: str = DATABASE,
     columns: str = TEXT_COLUMNS,
 ) -> TopicTables:
-    """Make a database with a table for each topic, or bring it up to date.
+    """Create or update a database with a table for each topic.
 
-    A table has the name of its topic in lower case, with _ for what Spark allows in no name of a
-    table (dots and hyphens). `options` say where the brokers are; `columns` is the option of that
-    name.
+    A table has the name of its topic in lower case, with _ for dots and hyphens, which Spark does
+    not allow. `options` has the addresses of the brokers; `columns` is the option of that name.
 
         register_topics(spark, {"kafka.bootstrap.servers": "127.0.0.1:9092"})
         spark.sql("SELECT value FROM barnabas.orders").show()
@@ -65,14 +65,14 @@ def register_topics(
 
 
 def _known(spark: "SparkSession", database: str) -> dict[str, dict[str, str]]:
-    """Return the options of each table on a topic; tables of other kinds are left alone."""
+    """Return the options of each table on a topic; ignore other tables."""
     listed = [each for each in spark.catalog.listTables(database) if not each.isTemporary]
     schemas = {each.name: spark.table(f"{database}.{each.name}").schema for each in listed}
     return {name: kept for name, each in schemas.items() if (kept := kept_options(each))}
 
 
 def named_tables(topics: Iterable[str]) -> TopicTables:
-    """Give each topic the name of its table; a topic whose name is a table's name comes first."""
+    """Return the table name of each topic; topics with valid table names come first."""
     tables: dict[str, str] = {}
     left_out = []
     for topic in sorted(topics, key=lambda each: (table_name(each) != each, each)):

@@ -1,7 +1,7 @@
-"""The collector's main loop: takes samples from the sources and produces each when it is due.
+"""The collector's main loop: takes samples from the sources and sends each when it is due.
 
-A collector takes readings, refusals, outages and ticks in the order in which they come, and loses
-none of them silently: each ends in a count of the account.
+A collector handles readings, refusals, outages and ticks in the order in which they arrive, and
+counts each of them in its account, so that none is lost silently.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ Item = Snapshot | Refusal | Outage | Recovery | Scrape | Round | Tick
 
 
 class Collector:
-    """Sends what it is given, and remembers the span of time that it saw."""
+    """Sends samples, and remembers their first and last time."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Collector:
         tell: Callable[[str], None] = lambda _: None,
         vitals: Vitals | None = None,
     ) -> None:
-        """Take the publisher, and the callback for exporters that go down or come back."""
+        """Take the publisher, and the callback for exporters that fail or recover."""
         self._publisher = publisher
         self._pacer = pacer
         self._layout = layout
@@ -44,11 +44,11 @@ class Collector:
         self.scrapes = 0
         self.skipped = 0
         self.last_reason = ""
-        """Why the last scrape that failed did so."""
+        """The reason of the last failed scrape."""
 
     @property
     def is_without_any(self) -> bool:
-        """Whether exporters were asked, and none ever gave a page."""
+        """Whether exporters were scraped and none ever returned a page."""
         was_asked = bool(self.outages) or not self.vitals.exporters
         return self.vitals.rounds > 0 and was_asked and not self.scrapes
 
@@ -58,7 +58,7 @@ class Collector:
             self.take(item)
 
     def take(self, item: Item) -> None:
-        """Send one thing, or keep account of it."""
+        """Send one item, or count it."""
         match item:
             case Snapshot():
                 self._send(item)
@@ -81,7 +81,7 @@ class Collector:
                 self._begin_round(item)
 
     def tick(self, hostname: str, after_ms: int) -> None:
-        """Move event time on past the last sample, so that its windows close."""
+        """Advance event time past the last sample, so that its windows close."""
         if self.last_ms is not None:
             self.take(Tick(timestamp_ms=self.last_ms + after_ms, hostname=hostname))
 

@@ -1,8 +1,8 @@
 """The sources of a collector, each an iterator of samples in order.
 
 exporters      live     scraped at intervals
-nvidia-smi     live     a process that writes
-files          replay   or live, where a growing file is followed
+nvidia-smi     live     the output of a process
+files          replay   or live, if a growing file is followed
 sample         replay   the bundled recording
 """
 
@@ -32,11 +32,11 @@ from barnabas.telemetry.samples.sample_messages import Layout
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """What all sources share."""
+    """The settings that all sources share."""
 
     layout: Layout
     hostname: str
-    """Whose cards they are, where the source does not say."""
+    """The hostname of the cards, if the source does not say."""
     zone: tzinfo = UTC
     clock: Clock = field(default_factory=RealClock)
     while_waiting: Callable[[], None] = lambda: None
@@ -64,7 +64,7 @@ class Sources:
         return repeated(once, loop, start_ms=start_ms, end_ms=end_ms)
 
     def followed(self, path: Path, file_format: FileFormat = FileFormat.AUTO) -> Iterator[Item]:
-        """Read a file and go on as it grows."""
+        """Read a file, and continue as it grows."""
         if path.suffix == ".gz" or not path.is_file():
             raise InputError(f"{path} cannot be followed; name a plain file that is there")
         cut: list[Refusal] = []
@@ -100,7 +100,7 @@ class Sources:
         timeout_s: float | None = None,
         rounds: int | None = None,
     ) -> Iterator[Item]:
-        """Scrape dcgm-exporters; the targets are read again before every round."""
+        """Scrape dcgm-exporters; read the targets again before every round."""
         return iter(
             Scraping(
                 targets,
@@ -135,7 +135,7 @@ class Sources:
 
 
 def _with_cut(readings: Iterable[Reading], cut: list[Refusal]) -> Iterator[Reading]:
-    """Return readings, and between them the lines that were cut off."""
+    """Return readings, and between them the truncated lines."""
     for reading in readings:
         yield from cut
         cut.clear()
@@ -143,7 +143,7 @@ def _with_cut(readings: Iterable[Reading], cut: list[Refusal]) -> Iterator[Readi
 
 
 def _first_rounds(readings: Iterable[Reading], rounds: int) -> Iterator[Reading]:
-    """Return readings until some card has had its rounds and comes up again."""
+    """Return readings until some card has had all its rounds and appears again."""
     seen: Counter[str] = Counter()
     for reading in readings:
         if not isinstance(reading, Refusal):

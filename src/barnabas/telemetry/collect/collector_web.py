@@ -15,7 +15,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class WebError(Exception):
-    """The address cannot be listened on; the text says why."""
+    """The server cannot listen on the address; the text says why."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves a bounded number of clients at a time; further ones are hung up on."""
+    """Serves a bounded number of clients at a time; other connections are closed."""
 
     daemon_threads = True
     request_queue_size = 2 * CLIENTS_MAX
@@ -73,14 +73,14 @@ class _Server(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log nothing: a client that hangs up is normal."""
+        """Log nothing: a client that closes its connection is normal."""
 
 
 class OwnPages:
     """The server, from `with` to its end."""
 
     def __init__(self, host: str, port: int, vitals: Vitals) -> None:
-        """Listen; raises `WebError` where that cannot be done."""
+        """Listen; raise `WebError` if that fails."""
         handler = type("Handler", (_Handler,), {"vitals": vitals})
         try:
             self._server = _Server((host, port), handler)
@@ -92,7 +92,7 @@ class OwnPages:
         )
 
     def __enter__(self) -> Self:
-        """Begin to answer."""
+        """Start to answer."""
         self._thread.start()
         return self
 

@@ -3,8 +3,8 @@
     timestamp,uuid,modelName,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_PROF_DRAM_ACTIVE,...
     1794725694.154,GPU-...,NVIDIA H200,97,0.21,...
 
-What `tools/record_gpu.py` writes. Times are seconds since 1970, or ISO 8601. A cell that is empty,
-or that holds one of DCGM's numbers for "no value", is left out and counted.
+This is the format of `tools/record_gpu.py`. Times are seconds since 1970, or ISO 8601. A cell that
+is empty or has one of DCGM's numbers for "no value" is omitted and counted.
 """
 
 import csv
@@ -26,7 +26,7 @@ class HeaderError(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Where in a row to find what."""
+    """The positions of columns in a row."""
 
     width: int
     place: dict[str, int]
@@ -34,7 +34,7 @@ class Columns:
 
 
 def is_header(line: str) -> bool:
-    """Return whether a line heads this layout."""
+    """Return whether a line is a header of this layout."""
     return PREFIX in line and "metric_name" not in line
 
 

@@ -1,18 +1,18 @@
 """Delivers messages to brokers with an idempotent producer, and spools them while no broker
 answers.
 
-Delivery reports are asked for failures only: at hundreds of thousands of samples a second a Python
-call for every success would cost as much as the sending.
+Delivery reports are requested for failures only: at hundreds of thousands of samples a second a
+Python call for every success would cost as much as sending.
 
-With a spool, no message is lost to a broker that is away:
+With a spool, no message is lost while a broker is unreachable:
 
-    sending   messages go to the producer; one that it gives up goes to the spool   -> keeping
-    keeping   messages go to the spool; its oldest segment is sent, and again, until
+    sending   messages go to the producer; one that it drops goes to the spool      -> keeping
+    keeping   messages go to the spool; its oldest segment is sent repeatedly, until
               all of it is delivered; when the spool is empty                       -> sending
 
-Both keep the order of messages, except for those that were in flight when the broker went away;
-these may also arrive twice, and silver drops duplicates. Without a spool, messages wait in
-memory for as long as librdkafka's `message.timeout.ms`, and are lost then.
+Both keep the order of messages, except for those that were in flight when the broker became
+unreachable; these may also arrive twice, and silver drops duplicates. Without a spool, messages
+wait in memory for librdkafka's `message.timeout.ms`, and are lost then.
 """
 
 import time
@@ -41,10 +41,10 @@ PRODUCER: dict[str, object] = {
     "delivery.report.only.error": True,
     "partitioner": "murmur2_random",
 }
-"""Keys land where Java's producers would put them. Batches of many snapshots pack to a fifth of
-their size, as they repeat each other's names."""
+"""Keys get the same partitions as in Java. Batches of many snapshots compress to a fifth of their
+size, as they repeat the same names."""
 SPOOL_AFTER_MS = 10_000
-"""How long a message may wait in memory where there is a spool: longer than a leader election."""
+"""How long a message may wait in memory with a spool: longer than a leader election."""
 ROOM_WAIT_S = 0.1
 RETRY_AFTER_S = 1.0
 DOWN = KafkaError._ALL_BROKERS_DOWN
@@ -55,23 +55,23 @@ OF_THE_MESSAGE = {
     KafkaError.INVALID_RECORD,
     KafkaError.INVALID_TIMESTAMP,
 }
-"""Errors that sending again does not mend."""
+"""Errors that a retry does not fix."""
 
 
 @dataclass
 class Account:
-    """What became of everything."""
+    """The counts of all messages by outcome."""
 
     messages: int = 0
     samples: int = 0
     failed: int = 0
     refused: int = 0
     unknown: int = 0
-    """Sent, and given up before the broker's word came."""
+    """Messages that were sent and dropped before the broker's answer."""
     found: int = 0
-    """Messages that an earlier process left in the spool."""
+    """Messages of an earlier process in the spool."""
     dropped: int = 0
-    """Messages that the spool had no room for."""
+    """Messages that did not fit into the spool."""
     first_refusals: list[Refusal] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -81,13 +81,13 @@ class Outage:
     """A time in which no broker answers, and messages wait in memory."""
 
     failed: int
-    """How many messages had failed when this was last looked at."""
+    """The number of failed messages at the last check."""
     has_waited: bool = False
-    """Whether a message was seen to wait since then."""
+    """Whether any message had to wait since then."""
 
 
 class Delivery:
-    """A producer, and a spool where one is given."""
+    """A producer, and a spool if one is given."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Delivery:
         prepare: Callable[[], bool] = lambda: True,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take librdkafka's settings; what they say wins over ours.
+        """Take librdkafka's settings, which override ours.
 
         `prepare` is called before the first segment of the spool is sent, until it returns True.
         """
@@ -113,7 +113,7 @@ class Delivery:
         self._must_purge = False
         self._is_prepared = False
         self._sending: int | None = None
-        """While a segment is in flight: the count of failures when it was sent."""
+        """While a segment is in flight: the number of failures when it was sent."""
         self._segment_failures = 0
         self._retry_at_s = 0.0
         self.while_full: Callable[[], None] = lambda: None
@@ -128,7 +128,7 @@ class Delivery:
 
     @property
     def trouble(self) -> str:
-        """What the client last complained about, such as a broker that went away."""
+        """The client's last error, such as an unreachable broker."""
         return self._trouble[0] if self._trouble else ""
 
     @property
@@ -142,13 +142,13 @@ class Delivery:
         return len(self._producer)
 
     def queue(self, letter: Letter) -> None:
-        """Send a message, or keep it; wait for room where there is none and no spool."""
+        """Send a message, or keep it; wait for room if there is none and no spool."""
         topic, key, value, headers = letter
         while not self._is_keeping:
             try:
                 if self.spool is None:
                     self._producer.produce(topic, value, key, headers=headers)
-                else:  # reports carry no headers: each message has a report that knows its own
+                else:  # delivery reports have no headers, so each message has its own callback
                     report = partial(self._on_undelivered, headers)
                     self._producer.produce(topic, value, key, headers=headers, on_delivery=report)
             except BufferError:
@@ -163,7 +163,7 @@ class Delivery:
         self._keep(letter)
 
     def poll(self) -> None:
-        """Take in what the broker said meanwhile, and send on what the spool holds."""
+        """Process delivery reports, and send the next messages of the spool."""
         self._producer.poll(0)
         if self._is_keeping:
             self._purge()
@@ -172,9 +172,9 @@ class Delivery:
             self._look_for_recovery(self._outage)
 
     def finish(self, tick: Callable[[], None] = lambda: None) -> None:
-        """Wait until everything is decided: librdkafka gives each message a deadline.
+        """Wait until every message is delivered or failed: librdkafka gives each a deadline.
 
-        Where a segment of the spool cannot be delivered, the spool is left to the next process.
+        If a segment of the spool cannot be delivered, the next process sends the spool.
         """
         self._retry_at_s = 0.0
         failures = self._segment_failures
@@ -235,7 +235,7 @@ class Delivery:
             self._tell(f"No broker answers ({error.str()}); messages wait {where}")
 
     def _look_for_recovery(self, outage: Outage) -> None:
-        """Say that brokers answer again, once what waited is gone and has not failed."""
+        """Report that brokers answer again, once the waiting messages are delivered."""
         if outage.failed != self.account.failed:
             self._outage = Outage(self.account.failed)
         elif len(self._producer):
@@ -258,7 +258,7 @@ class Delivery:
             self._tell(f"Keeping messages in {spool.folder} until a broker takes them ({why})")
 
     def _purge(self) -> None:
-        """Move what waits in memory to the spool, so that it comes before what is newer."""
+        """Move the messages in memory to the spool, so that they are before newer ones."""
         if self._must_purge:
             self._must_purge = False
             self._producer.purge(in_queue=True, in_flight=False)

@@ -1,7 +1,7 @@
 """Combines the scrape targets of the command line, of target files and of Kubernetes.
 
-Each source returns the same list for as long as nothing has changed. An address that cannot be
-used is reported, and the others are scraped.
+Each source returns the same list object while nothing has changed. An unusable address is reported,
+and the others are scraped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +26,10 @@ from barnabas.telemetry.collect.targets import (
 
 
 class Source(Protocol):
-    """Something that knows targets."""
+    """A source of targets."""
 
     def found(self) -> list[Found]:
-        """Return them; the same list where nothing has changed."""
+        """Return the targets; the same list object if nothing has changed."""
         ...
 
 
@@ -41,7 +41,7 @@ class NamedTargets:
         self._found = [Found(address=address) for address in addresses]
 
     def found(self) -> list[Found]:
-        """Return them."""
+        """Return the targets."""
         return self._found
 
 
@@ -51,7 +51,7 @@ class Discovery:
     def __init__(
         self, sources: Sequence[Source], rules: Sequence[Rule], tell: Callable[[str], None]
     ) -> None:
-        """Take the sources in order: where two name one URL, the first is taken."""
+        """Take the sources in order: if two name the same URL, the first is used."""
         self._sources = sources
         self._rules = rules
         self._tell = tell
@@ -87,7 +87,7 @@ def discovery(
     tell: Callable[[str], None],
     is_stopping: Callable[[], bool],
 ) -> Discovery:
-    """Open all sources; raises where one of the command line or a file cannot be used."""
+    """Open all sources; raise if one of the command line or a file cannot be used."""
     for address in addresses:
         resolve(Found(address=address), settings.rules)
     sources: list[Source] = [NamedTargets(addresses)]
@@ -99,7 +99,7 @@ def discovery(
 
 
 def resolve(found: Found, rules: Sequence[Rule]) -> Target:
-    """Complete an address by the first rule that matches; what it says itself wins."""
+    """Complete an address by the first matching rule; parts of the address take precedence."""
     plain = endpoint(found.address)
     rule = next((each for each in rules if each.matches(plain.host, plain.address)), None)
     target = endpoint(
@@ -111,7 +111,7 @@ def resolve(found: Found, rules: Sequence[Rule]) -> Target:
     if rule is None:
         return target
     own, access = target.access, rule.access
-    if own.username:  # a password in the address goes before what the settings say
+    if own.username:  # a password in the address overrides the settings
         access = replace(
             access,
             username=own.username,

@@ -1,12 +1,11 @@
 """Parses whole pages of an exporter, with a cache of the label texts of its earlier pages.
 
 An exporter writes the same names and labels with every scrape; only the values change. A
-`PageReader` belongs to one exporter and remembers what each label text means. A line that it knows
-costs two look-ups and one `float()`. Every other line takes the way through the grammar of
-`exposition`, with the same result.
+`PageReader` belongs to one exporter and remembers the meaning of each label text. A known line
+costs two lookups and one `float()`. `exposition` parses every other line, with the same result.
 
-A page must be complete: a page that was cut short ends in a number that looks like a value.
-`problem` refuses those, and pages that are not dcgm-exporter's.
+A page must be complete: a truncated page may end in a number that looks like a value. `problem`
+refuses those, and pages that are not dcgm-exporter's.
 """
 
 import math
@@ -19,18 +18,18 @@ from barnabas.telemetry.samples.readings import Reading, Refusal, Tally, is_no_v
 from barnabas.telemetry.samples.sample_messages import Snapshot
 
 FAMILY = "DCGM_"
-"""How every metric of dcgm-exporter begins."""
+"""The prefix of every metric of dcgm-exporter."""
 END_MARK = "# EOF"
-"""How a page of OpenMetrics ends."""
+"""The last line of a page of OpenMetrics."""
 SPARE_TEXTS = 1_000
 """How many label texts may be remembered beyond those of a page, before all are forgotten."""
 NO_VALUE_32_TOP = 2**31
 LOWEST = -1e15
-"""Values below take the slow way, where infinity is refused."""
+"""Larger values are parsed by the grammar, which refuses infinity."""
 
 
 class Owner:
-    """What a label text says: whose values they are."""
+    """The meaning of a label text: the GPU or instance that its values belong to."""
 
     __slots__ = ("base", "joins", "place")
 
@@ -41,7 +40,7 @@ class Owner:
         self.joins: dict[Owner, Owner] = {}
 
     def joined(self, more: "Owner") -> "Owner":
-        """Return the owner with the labels of both, as some metrics of a GPU have labels more."""
+        """Return the owner with the labels of both, as some metrics have additional labels."""
         known = self.joins.get(more)
         if known is None:
             known = self.joins[more] = self._join(more)
@@ -56,7 +55,7 @@ class Owner:
 
 
 Found = dict[mig.Place, tuple[Owner, dict[str, float]]]
-"""What a page says so far, by GPU, or by MIG instance."""
+"""The snapshots of a page so far, by GPU or MIG instance."""
 
 
 def problem(text: str) -> str:
@@ -84,7 +83,7 @@ class PageReader:
         self._owners: dict[str, Owner] = {}
 
     def read(self, text: str, *, at_ms: int, tally: Tally) -> Iterator[Reading]:
-        """Read a page that was scraped at an instant: refusals first, then a snapshot a GPU."""
+        """Read a page that was scraped at a time; return refusals, then snapshots by GPU."""
         lines = text.split("\n")
         found: Found = {}
         known_name, known_owner = self._names.get, self._owners.get
@@ -109,7 +108,7 @@ class PageReader:
             self._names.clear()
 
     def _read_line(self, line: str, found: Found, tally: Tally) -> str:
-        """Read a line by the grammar; return why it was refused, "" where it was not."""
+        """Read a line by the grammar; return why it was refused, "" if it was not."""
         if not line.strip() or line.lstrip().startswith("#"):
             return ""
         try:
@@ -127,7 +126,7 @@ class PageReader:
         return ""
 
     def _owner(self, line: str, sample: Line) -> Owner:
-        """Return whose sample it is, and remember it where the line can be cut at its braces."""
+        """Return the owner of a sample, and cache it if the line can be split at its braces."""
         name, _, rest = line.partition("{")
         labels, _, _ = rest.rpartition("}")
         can_be_cut = sample.labels_end == len(name) + 1 + len(labels)
@@ -147,7 +146,7 @@ class PageReader:
 
 
 def _plain(text: str) -> float | None:
-    """Read a value that needs no second look; None leaves it to the grammar."""
+    """Read a plain value; return None if the grammar must parse it."""
     try:
         value = float(text)
     except ValueError:
@@ -160,7 +159,7 @@ def _plain(text: str) -> float | None:
 
 
 def _slot(found: Found, owner: Owner) -> tuple[Owner, dict[str, float]]:
-    """Return where the values of a GPU gather, with all of its labels."""
+    """Return the snapshot that collects the values of a GPU, with all of its labels."""
     slot = found.get(owner.place)
     if slot is None:
         slot = (owner, {})

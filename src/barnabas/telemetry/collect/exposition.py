@@ -2,13 +2,13 @@
 
     name{label="value",...} value [timestamp] [# {label="value"} value [timestamp]]
 
-The last part is an exemplar of OpenMetrics. It is checked and left out, and so is the timestamp:
-dcgm-exporter gives none, and the time of the scrape is the time of the sample.
+The last part is an exemplar of OpenMetrics. It is checked and ignored, and so is the timestamp:
+dcgm-exporter writes none, and the time of the scrape is the time of the sample.
 
 `exporter_pages` parses whole pages with a cache; it must agree with this grammar.
 
 A card that is split into MIG instances reports each instance under the card's UUID. The labels
-GPU_I_ID and GPU_I_PROFILE tell the instances apart (see `mig`).
+GPU_I_ID and GPU_I_PROFILE identify the instance (see `mig`).
 """
 
 import re
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     labels: dict[str, str]
     value: float
     labels_end: int
-    """Where in the line the closing brace is; -1 where there is none."""
+    """The position of the closing brace in the line; -1 if there is none."""
 
 
 def parse_line(line: str) -> Line:
@@ -70,8 +70,8 @@ def parse_labels(text: str) -> Mapping[str, str]:
 
 
 def number(text: str) -> float:
-    """Read a value as Prometheus writes it; an int where nothing is lost by it."""
-    if "_" in text or not text.isascii():  # what Python takes for a number, and Prometheus not
+    """Read a value in Prometheus' form; return an int if that is exact."""
+    if "_" in text or not text.isascii():  # a number for Python, but not for Prometheus
         raise ValueError(f"value {text!r:.40} is not a number")
     try:
         value = float(text)
@@ -81,14 +81,14 @@ def number(text: str) -> float:
 
 
 def gpu_id_of(labels: Mapping[str, str]) -> str:
-    """Return the unique id of this GPU; "" where there is none."""
+    """Return the unique id of this GPU; "" if there is none."""
     return labels.get("UUID", "") or labels.get("uuid", "")
 
 
 def snapshot_of(
     labels: Mapping[str, str], *, at_ms: int, default_hostname: str, metrics: Mapping[str, float]
 ) -> Snapshot:
-    """Make a snapshot from Prometheus labels; raises ValueError where they name no GPU."""
+    """Make a snapshot from Prometheus labels; raises ValueError if they name no GPU."""
     gpu_id = gpu_id_of(labels)
     if not gpu_id:
         raise ValueError("no label UUID says which GPU this is")

@@ -1,7 +1,7 @@
 """Sends one HTTP GET request under a single deadline for connecting, TLS, headers and body.
 
-A socket's own timeout restarts with every byte, so a server that sends slowly would block a
-reader forever. Here every read gets what is left of the whole deadline.
+A socket's own timeout restarts with every byte, so a server that sends slowly would block a reader
+forever. Here every read gets the rest of the whole deadline.
 
 An answer is complete or it is an error: a body that is shorter than its Content-Length, or chunks
 that end early, are refused. Redirects are not followed, and proxies not used: exporters have none.
@@ -115,7 +115,7 @@ def _body(wire: socket.socket, deadline_s: float, bytes_max: int) -> bytes:
 
 
 class _Readable:
-    """What `HTTPResponse` wants of a socket."""
+    """The interface of a socket for `HTTPResponse`."""
 
     def __init__(self, wire: socket.socket, deadline_s: float) -> None:
         self._wire = wire
@@ -135,11 +135,11 @@ class _Stream(io.RawIOBase):
         self._deadline_s = deadline_s
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return that it can be read."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Read what there is, within what is left of the time."""
+        """Read the available bytes, within the rest of the deadline."""
         self._wire.settimeout(_left_s(self._deadline_s))
         return self._wire.recv_into(buffer)
 
@@ -152,7 +152,7 @@ def _left_s(deadline_s: float) -> float:
 
 
 def _stamps(access: Access) -> tuple[int, ...]:
-    """Return when the certificate files were last changed: they are replaced while we run."""
+    """Return when the certificate files were last changed: they may be replaced at any time."""
     names = [name for name in (access.ca_file, access.cert_file, access.key_file) if name]
     try:
         return tuple(Path(name).stat().st_mtime_ns for name in names)

@@ -3,9 +3,9 @@
     - targets: [gpu-node-1:9400, gpu-node-2:9400]
       labels: {rack: r7, __scheme__: https, __metrics_path__: /metrics}
 
-JSON where the name ends in .json, YAML otherwise. Labels that begin with `__` are not for samples:
-two of them say how to ask, the others are left out. A file that cannot be read leaves the targets
-as they are; the collector reports that once.
+The format is JSON if the name ends in .json, otherwise YAML. Labels that begin with `__` are not
+for samples: two of them set scheme and path, the others are ignored. If a file cannot be read, the
+targets do not change, and the collector reports that once.
 """
 
 import json
@@ -54,14 +54,14 @@ class FileTargets:
     """One such file."""
 
     def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
-        """Read it; raises `TargetsError` where that cannot be done."""
+        """Read the file; raise `TargetsError` if that fails."""
         self._path = path
         self._tell = tell
         self._stamp = self._look()
         self._found = self._read()
 
     def found(self) -> list[Found]:
-        """Return the targets; the same list for as long as the file is the same."""
+        """Return the targets; the same list object while the file is the same."""
         try:
             stamp = self._look()
             if stamp != self._stamp:
@@ -93,7 +93,7 @@ class FileTargets:
             return parse_targets(text, is_json=self._path.suffix == ".json")
         except OSError as error:
             raise TargetsError(f"{self._path}: {error.strerror}") from error
-        except ValueError as error:  # TargetsError is one, and so is text that is no UTF-8
+        except ValueError as error:  # TargetsError, or text that is not UTF-8
             raise TargetsError(f"{self._path}: {error}") from error
 
 

@@ -32,7 +32,7 @@ NumberedLine = tuple[int, str]
 
 
 def read_lines(path: Path) -> Iterator[NumberedLine]:
-    """Return the lines of a file with their numbers; bytes that are no UTF-8 are marked."""
+    """Return the lines of a file with their numbers; mark bytes that are not UTF-8."""
     if path.suffix == ".gz":
         with gzip.open(path, "rt", errors="replace") as packed:
             yield from enumerate(packed, 1)
@@ -51,9 +51,9 @@ def follow_lines(
 ) -> Iterator[NumberedLine]:
     """Return the lines of a file, and those written to it later.
 
-    A line counts once its newline is there: what a writer has half written is waited for. Where
-    another file takes the name, or the file is emptied, reading goes on at the new beginning; a
-    line that was half written by then goes to `on_cut`.
+    A line is complete with its newline: the reader waits for the rest of a partial line. If another
+    file gets the name, or the file is emptied, reading continues at the new beginning, and a
+    partial line is passed to `on_cut`.
     """
     stream: BinaryIO = path.open("rb")
     number, begun = 0, b""
@@ -80,10 +80,10 @@ def follow_lines(
 
 
 def _following(path: Path, stream: BinaryIO) -> BinaryIO | None:
-    """Return where to read on from the beginning; None where the file is still the same.
+    """Return the file to read from its beginning; None if the file is still the same.
 
-    The stream is at its end. A writer that has just rotated the file may have written to it
-    since, so that the old file is only left once it does not grow.
+    The stream is at its end. A writer that has just rotated the file may still write to the old
+    one, so the reader leaves the old file only once it no longer grows.
     """
     try:
         present = path.stat()
@@ -110,8 +110,8 @@ def read_rows(
 ) -> Iterator[Reading]:
     """Read lines of any layout, the header first.
 
-    `joined` makes one reading of all that a long file says of a card and instant; the rows of
-    the others hold all there is, and need not wait for the next.
+    `joined` combines the rows of a long file for a card and time into one reading. A row of the
+    other layouts is complete, and need not wait for the next one.
     """
     first = next(lines, None)
     if first is None:
@@ -133,7 +133,7 @@ def read_rows(
 
 
 def detect_layout(header: str) -> FileFormat:
-    """Tell the layouts apart by their header."""
+    """Return the layout of a file, by its header."""
     if dcgm_csv.is_header(header):
         return FileFormat.DCGM
     return FileFormat.LONG if "metric_name" in header else FileFormat.NVIDIA_SMI

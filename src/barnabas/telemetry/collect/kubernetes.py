@@ -2,10 +2,10 @@
 
 Inside a cluster the address of the API server comes from the environment; token and certificate are
 those of the pod's service account, which needs `list` on `pods` in the namespace. A pod is a
-target while it runs and has an address. The node's name is the hostname of its samples where the
-page does not say one.
+target while it runs and has an address. The node's name is the hostname of its samples, unless the
+page has one.
 
-Listing runs on a thread of its own. Where it fails, the targets stay as they were.
+Listing runs on a thread of its own. If it fails, the targets stay as they were.
 """
 
 import json
@@ -30,23 +30,23 @@ LIST_BYTES_MAX = 64 << 20
 PODS_A_PAGE = 500
 PAGES_MAX = 1_000
 GONE = 410
-"""The list changed too much while it was read page by page: it must be listed again."""
+"""The list changed too much while its pages were read, and must be listed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodSettings:
-    """Which pods, and where to ask for them."""
+    """The pods to find, and the API server."""
 
     selector: str
-    """Labels of the pods, as kubectl's --selector takes them."""
+    """Labels of the pods, in the form of kubectl's --selector."""
     namespace: str = ""
-    """`*` is all of them; the service account's own where none is given."""
+    """The namespace; `*` for all. The default is that of the service account."""
     port: int = 0
-    """The port to scrape; that named `metrics` where none is given, else 9400."""
+    """The port to scrape. The default is the one named `metrics`, or else 9400."""
     scheme: str = ""
     path: str = ""
     api: str = ""
-    """The API server; that of the cluster where none is given."""
+    """The API server. The default is that of the cluster."""
     token_file: str = str(ACCOUNT / "token")
     ca_file: str = str(ACCOUNT / "ca.crt")
     refresh_s: float = REFRESH_S
@@ -79,7 +79,7 @@ def own_namespace(account: Path = ACCOUNT) -> str:
 
 
 def list_url(api: str, namespace: str, selector: str, after: str = "") -> str:
-    """Return what to ask for one page of the list."""
+    """Return the request for one page of the list."""
     where = "" if namespace == ALL_NAMESPACES else f"/namespaces/{quote(namespace, safe='')}"
     query = {"labelSelector": selector, "limit": str(PODS_A_PAGE)}
     if after:
@@ -88,7 +88,7 @@ def list_url(api: str, namespace: str, selector: str, after: str = "") -> str:
 
 
 def pod_targets(document: Mapping[str, Any], settings: PodSettings) -> list[Found]:
-    """Return the targets in one page of the list; raises where it is no list of pods."""
+    """Return the targets in one page of the list; raise if it is not a list of pods."""
     found = []
     for pod in document["items"]:
         status, spec = pod.get("status") or {}, pod.get("spec") or {}
@@ -111,7 +111,7 @@ def pod_targets(document: Mapping[str, Any], settings: PodSettings) -> list[Foun
 
 
 def list_pods(settings: PodSettings, fetch: Callable[[str], bytes]) -> list[Found]:
-    """Ask for the whole list, page by page."""
+    """Request the whole list, page by page."""
     found: list[Found] = []
     after = ""
     for _ in range(PAGES_MAX):
@@ -133,7 +133,7 @@ def list_pods(settings: PodSettings, fetch: Callable[[str], bytes]) -> list[Foun
 
 
 class PodTargets:
-    """The pods that there are now."""
+    """The present pods."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class PodTargets:
         tell: Callable[[str], None],
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin to ask, on a thread of its own that ends with the process."""
+        """Start to list pods, on a thread that ends with the process."""
         self._settings = settings
         self._tell = tell
         self._is_stopping = is_stopping
@@ -162,7 +162,7 @@ class PodTargets:
         self._closed.set()
 
     def refresh(self) -> None:
-        """Ask once; a failure leaves the targets as they are."""
+        """List the pods once; a failure does not change the targets."""
         try:
             found = list_pods(self._settings, self._fetch)
         except FetchError as error:

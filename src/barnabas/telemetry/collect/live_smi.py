@@ -1,7 +1,7 @@
 """Runs nvidia-smi and reads its CSV output line by line.
 
-Drivers differ in the fields they know, and refuse a query for one they do not. The refusal names
-the field, so the query is asked again without it.
+Drivers support different fields, and refuse a query with an unknown one. The error names the field,
+so the query is repeated without it.
 """
 
 import re

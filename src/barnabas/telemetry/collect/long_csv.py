@@ -2,8 +2,8 @@
 
     timestamp,metric_name,gpu_id,device,uuid,modelName,Hostname,container,pod,namespace,value,labels_raw
 
-`labels_raw` is Prometheus label text in one quoted field; a column that is filled wins over it.
-gpu_id is the card's number on its host there; what we call gpu_id is its uuid.
+`labels_raw` is Prometheus label text in one quoted field; a filled column takes precedence. There,
+gpu_id is the card's number on its host; our gpu_id is its uuid.
 """
 
 import csv

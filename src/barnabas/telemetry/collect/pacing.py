@@ -1,6 +1,6 @@
 """Paces a replay: the recorded gaps between samples, divided by the speed.
 
-The clock is handed in, so that an hour of replay is a moment in a test.
+The clock is a parameter, so that an hour of replay takes no time in a test.
 """
 
 import time
@@ -13,25 +13,25 @@ from barnabas.telemetry.samples.sample_messages import Snapshot
 
 LONE_SAMPLE_GAP_MS = 1_000
 MAX_SPEED = 0.0
-"""Stands for "as fast as possible"."""
+"""The speed that means "as fast as possible"."""
 NAP_S = 0.25
-"""The longest single sleep, so that the caller can draw its progress meanwhile."""
+"""The longest single sleep, so that the caller can show its progress meanwhile."""
 
 
 class Clock(Protocol):
-    """The time that pacing goes by."""
+    """The clock for pacing."""
 
     def now_s(self) -> float:
-        """Return seconds that only grow."""
+        """Return monotonic seconds."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Return after so long."""
+        """Wait for a number of seconds."""
         ...
 
 
 class RealClock:
-    """The computer's own."""
+    """The computer's clock."""
 
     def now_s(self) -> float:
         """Return the monotonic clock."""
@@ -43,12 +43,12 @@ class RealClock:
 
 
 class Pacer:
-    """Holds each sample back until its time has come."""
+    """Delays each sample until it is due."""
 
     def __init__(
         self, speed: float, clock: Clock, while_waiting: Callable[[], None] = lambda: None
     ) -> None:
-        """Take a speed: 1 is real time, 10 ten times as fast, `MAX_SPEED` without waiting."""
+        """Take a speed: 1 is real time, 10 is ten times as fast, `MAX_SPEED` never waits."""
         self._speed = speed
         self._clock = clock
         self._while_waiting = while_waiting
@@ -69,7 +69,7 @@ class Pacer:
 
 @dataclass(frozen=True)
 class Span:
-    """The time that a recording covers, with the gap that follows on its last sample."""
+    """The time that a recording covers, with the gap after its last sample."""
 
     first_ms: int
     last_ms: int
@@ -77,12 +77,12 @@ class Span:
 
     @property
     def period_ms(self) -> int:
-        """How far a second round must lie behind the first."""
+        """The distance of a second round from the first."""
         return self.last_ms - self.first_ms + self.gap_ms
 
 
 def measure(readings: Iterable[Reading]) -> Span | None:
-    """Return the span of a recording; None where nothing in it can be read."""
+    """Return the span of a recording; None if it has no readable sample."""
     times = sorted({each.timestamp_ms for each in readings if not isinstance(each, Refusal)})
     if not times:
         return None
@@ -97,11 +97,11 @@ def repeated(
     start_ms: int | None = None,
     end_ms: int | None = None,
 ) -> Iterator[Reading]:
-    """Run through a recording several times, each one following on the one before.
+    """Replay a recording several times, each round after the previous one.
 
-    Where asked for, times are moved so that the first sample lies at `start_ms`, or the very last
-    one at `end_ms`; no round repeats an instant of another. What cannot be read is yielded in
-    the first round only.
+    With `start_ms` or `end_ms`, times are moved so that the first sample is at `start_ms`, or the
+    last one at `end_ms`; no two rounds have the same times. Unreadable lines are yielded in the
+    first round only.
     """
     if times == 1 and start_ms is None and end_ms is None:
         yield from source()

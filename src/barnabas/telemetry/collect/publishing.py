@@ -1,6 +1,6 @@
-"""Encodes samples as messages for the topics, and counts what was sent, refused and lost.
+"""Encodes samples as messages for the topics, and counts sent, refused and lost messages.
 
-`delivering` sees to it that they arrive.
+`delivering` delivers them.
 """
 
 import time
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 TIME_TYPE = "message.timestamp.type"
 APPEND_TIME = "LogAppendTime"
-"""The broker stamps records with its own clock, which silver compares the samples' time with."""
+"""The broker sets the timestamps of records, and silver compares the samples' times with them."""
 REQUEST_TIMEOUT_S = 30.0
 POLL_EVERY = 256
 REFUSALS_KEPT = 5
 REASON_LENGTH_MAX = 500
 NOWHERE = Coordinates("", -1, -1)
-"""Where a line was that no topic ever held."""
+"""The origin of a line that was never in a topic."""
 
 
 def ensure_topic(
     settings: "Mapping[str, object]", topic: str, *, partitions: int, replicas: int = -1
 ) -> str | None:
-    """Create the topic where it is missing; return a warning where it is unlike ours."""
+    """Create the topic if it is missing; return a warning if its configs differ from ours."""
     admin = AdminClient(dict(settings))
     wanted = NewTopic(
         topic,
@@ -64,10 +64,10 @@ def ensure_topic(
 
 
 class Publisher:
-    """Sends messages to a topic, and what could not be read to the topic of dead letters."""
+    """Sends messages to a topic, and unreadable lines to the dead-letter topic."""
 
     def __init__(self, delivery: Delivery, *, topic: str, refused_topic: str, source: str) -> None:
-        """Take what delivers, and the names of both topics."""
+        """Take the object that delivers, and the names of both topics."""
         self.delivery = delivery
         self._topic = topic
         self._refused_topic = refused_topic
@@ -75,16 +75,16 @@ class Publisher:
 
     @property
     def account(self) -> Account:
-        """What became of everything."""
+        """The counts of all messages by outcome."""
         return self.delivery.account
 
     @property
     def trouble(self) -> str:
-        """What the client last complained about, such as a broker that went away."""
+        """The client's last error, such as an unreachable broker."""
         return self.delivery.trouble
 
     def send(self, message: Message, samples: int) -> None:
-        """Queue a message, waiting for room where there is none and no spool."""
+        """Queue a message; wait for room if there is none and no spool."""
         delivery = self.delivery
         account = delivery.account
         account.messages += 1
@@ -94,7 +94,7 @@ class Publisher:
             delivery.poll()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Keep a line that could not be read; it was never on a topic."""
+        """Send an unreadable line, which was never in a topic, to the dead-letter topic."""
         account = self.delivery.account
         account.refused += 1
         if len(account.first_refusals) < REFUSALS_KEPT:
@@ -110,7 +110,7 @@ class Publisher:
         self.delivery.queue(Letter(self._refused_topic, None, refusal.raw, texts))
 
     def totals(self) -> Totals:
-        """Return what the collector's own page says about delivery."""
+        """Return the state of the delivery for the collector's own page."""
         account, spool = self.delivery.account, self.delivery.spool
         return Totals(
             samples=account.samples,
@@ -124,11 +124,11 @@ class Publisher:
         )
 
     def poll(self) -> None:
-        """Take in what the broker said meanwhile."""
+        """Process delivery reports."""
         self.delivery.poll()
 
     def finish(self, tick: "Callable[[], None]" = lambda: None) -> None:
-        """Wait until everything is decided."""
+        """Wait until every message is delivered or failed."""
         self.delivery.finish(tick)
 
     def give_up(self, patience_s: float) -> None:

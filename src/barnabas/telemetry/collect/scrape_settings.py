@@ -1,7 +1,7 @@
 """Reads the collector's YAML settings: where targets come from, and how to authenticate to them.
 
-    files: [targets.yml]              # as --targets
-    kubernetes:                       # as --kubernetes
+    files: [targets.yml]              # like --targets
+    kubernetes:                       # like --kubernetes
       selector: app=nvidia-dcgm-exporter
       namespace: gpu-operator
     scrape:                           # the first entry that names a target is for it
@@ -10,7 +10,7 @@
         authorization: {credentials_file: token}
         tls_config: {ca_file: lab.pem, cert_file: me.pem, key_file: me.key}
 
-Names are those of Prometheus' scrape_config. Files are looked for beside the settings.
+Names are those of Prometheus' scrape_config. Paths are relative to the settings file.
 """
 
 import difflib
@@ -49,7 +49,7 @@ class ScrapeSettingsError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How to scrape the targets that match one of its patterns."""
+    """The settings for targets that match one of its patterns."""
 
     patterns: tuple[str, ...]
     scheme: str = ""
@@ -63,7 +63,7 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class ScrapeSettings:
-    """What the file says."""
+    """The content of the file."""
 
     files: tuple[Path, ...] = ()
     pods: PodSettings | None = None
@@ -85,7 +85,7 @@ def read(path: Path) -> ScrapeSettings:
 
 
 def parse(content: object, folder: Path) -> ScrapeSettings:
-    """Make settings of what the YAML says."""
+    """Convert the YAML to settings."""
     top = _mapping(content, "the file", TOP)
     pods = top.get("kubernetes")
     return ScrapeSettings(

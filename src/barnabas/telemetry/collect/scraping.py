@@ -1,8 +1,8 @@
 """Scrapes exporters in rounds; an exporter that is slow or down does not delay the others.
 
-Scrapes run on threads, each with one deadline for the whole of it. Answers are handed on as they
-come. Exporters that did not answer the time before are asked last. A round whose time has passed
-is skipped: old rounds would only repeat the present values.
+Scrapes run on threads, each with one deadline for the whole scrape. Answers are returned as they
+arrive. Exporters that did not answer the last time are scraped last. A round whose time has passed
+is skipped, since late rounds would only repeat the present values.
 """
 
 import time
@@ -24,17 +24,17 @@ SCRAPE_TIMEOUT_S = 10.0
 THREADS_MAX = 256
 PAGE_BYTES_MAX = 64 << 20
 PATIENCE_S = 1.0
-"""How long after its deadline a scrape is waited for; only a look-up of a name takes longer."""
+"""How long to wait for a scrape after its deadline; only a name lookup takes longer."""
 
 
 @dataclass(frozen=True)
 class Outage:
-    """An exporter that gave no page."""
+    """An exporter that returned no page."""
 
     url: str
     reason: str
     is_first: bool = True
-    """Whether it answered the time before."""
+    """Whether it answered the last time."""
     seconds: float = 0.0
 
 
@@ -47,7 +47,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Page:
-    """What an exporter answered, and when."""
+    """The answer of an exporter, and its time."""
 
     url: str
     text: str
@@ -57,7 +57,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Scrape:
-    """A page was read to its end."""
+    """A page was read completely."""
 
     url: str
     samples: int
@@ -66,11 +66,11 @@ class Scrape:
 
 @dataclass(frozen=True)
 class Round:
-    """All exporters were asked."""
+    """All exporters were scraped."""
 
     targets: tuple[str, ...]
     skipped: int
-    """How many rounds before it were skipped, as their time had passed."""
+    """How many earlier rounds were skipped because their time had passed."""
 
 
 Scraped = Reading | Outage | Recovery | Scrape | Round | Tick
@@ -93,7 +93,7 @@ def fetch(target: Target, timeout_s: float) -> Page | Outage:
 
 
 class Scrapers:
-    """Threads that scrape. They end with the process: none is waited for."""
+    """Threads that scrape. They end with the process, which does not wait for them."""
 
     def __init__(self, timeout_s: float) -> None:
         """Take the deadline of one scrape."""
@@ -103,7 +103,7 @@ class Scrapers:
         self._threads = 0
 
     def patience_s(self, jobs: int) -> float:
-        """Return how long so many scrapes can take."""
+        """Return how long a number of scrapes can take."""
         return self._timeout_s * ceil(jobs / THREADS_MAX) + PATIENCE_S
 
     def ask(self, targets: Sequence[Target]) -> None:
@@ -115,7 +115,7 @@ class Scrapers:
             self._jobs.put(target)
 
     def answer(self, patience_s: float) -> Page | Outage | None:
-        """Return the next answer; None where none comes in time."""
+        """Return the next answer; None if none arrives in time."""
         try:
             return self._answers.get(timeout=patience_s) if patience_s else self._answers.get(False)
         except Empty:
@@ -132,7 +132,7 @@ class Scrapers:
 
 
 class Scraping:
-    """The rounds: what is asked when, and what is known of each exporter."""
+    """The rounds of scrapes, and the state of each exporter."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Scraping:
         while_waiting: Callable[[], None] = lambda: None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Take what returns the present targets, and how often to scrape them."""
+        """Take a function that returns the present targets, and the interval."""
         self._targets = targets
         self._interval_s = interval_s
         self._timeout_s = timeout_s or min(SCRAPE_TIMEOUT_S, max(interval_s, 1.0))
@@ -159,13 +159,13 @@ class Scraping:
         self._readers: dict[str, tuple[Target, PageReader]] = {}
         self._down: set[str] = set()
         self._running: set[str] = set()
-        """Scrapes that were begun and have not ended."""
+        """Scrapes that are running."""
 
     def __iter__(self) -> Iterator[Scraped]:
         """Scrape all exporters at once, every interval, forever or for a number of rounds.
 
-        Where none answers, a tick takes the place of the samples: time goes on, and the pipeline
-        must get to know that everything is missing.
+        If no exporter answers, a tick is returned instead of samples: event time advances, and the
+        pipeline learns that all exporters are missing.
         """
         began_s = self._clock.now_s()
         slot = skipped = 0
@@ -200,13 +200,13 @@ class Scraping:
             yield Tick(timestamp_ms=time.time_ns() // 1_000_000, hostname="")
 
     def _answers(self, wanted: set[str]) -> Iterator[Page | Outage]:
-        """Return the answers of one round, and an outage for each that does not come."""
+        """Return the answers of one round, and an outage for each exporter without one."""
         deadline_s = time.monotonic() + self._scrapers.patience_s(len(wanted))
         while wanted:
             answer = self._scrapers.answer(0 if self._is_stopping() else NAP_S)
             if answer is not None:
                 self._running.discard(answer.url)
-                if answer.url in wanted:  # else its round has counted it as an outage
+                if answer.url in wanted:  # otherwise its round has counted it as an outage
                     wanted.discard(answer.url)
                     yield answer
             elif self._is_stopping():
@@ -218,7 +218,7 @@ class Scraping:
             self._while_waiting()
 
     def _present(self) -> Sequence[Target]:
-        """Return the targets, and forget what was known of others."""
+        """Return the targets, and forget the state of removed ones."""
         targets = self._targets()
         known = {target.url: target for target in targets}
         for url in self._readers.keys() - known.keys():
@@ -232,7 +232,7 @@ class Scraping:
         return list(known.values())
 
     def _changes(self, answer: Page | Outage) -> Iterator[Outage | Recovery]:
-        """Say which exporter is down and which is back, and remember it."""
+        """Report exporters that failed or recovered, and remember that."""
         if isinstance(answer, Outage):
             yield replace(answer, is_first=answer.url not in self._down)
             self._down.add(answer.url)

@@ -1,12 +1,13 @@
 """A disk queue for messages that wait for a broker, bounded in bytes.
 
 A segment is a file of up to `SEGMENT_BYTES`. Messages are appended to the newest; the oldest is
-sent as a whole and removed once all of it is delivered, so that a crash repeats one segment at
-most. Where the limit is reached, the oldest segment is dropped: what is new tells more.
+sent as a whole and removed once all of it is delivered, so that a crash repeats at most one
+segment. At the limit the oldest segment is dropped, since newer messages are more useful.
 
     segment = record...      record = length (4 bytes), CRC-32 (4 bytes), letter
 
-Each record is written by one call. What a crash cut off fails its checksum: a segment ends there.
+Each record is written by one call. A record that a crash truncated fails its checksum: the segment
+ends there.
 """
 
 import fcntl
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 SEGMENT_BYTES = 1 << 20
 SEGMENTS_MIN = 8
-"""A small limit is made of at least so many segments: a drop loses one of them."""
+"""The least number of segments under a small limit: a drop loses one of them."""
 SUFFIX = ".spool"
 LOCK_NAME = "lock"
 _FRAME = struct.Struct(">II")
@@ -43,7 +44,7 @@ class Letter(NamedTuple):
 
 @dataclass
 class Segment:
-    """What is known of one file."""
+    """The state of one file."""
 
     size: int = 0
     messages: int = 0
@@ -61,7 +62,7 @@ def pack(letter: Letter) -> bytes:
 
 
 def unpack(data: bytes) -> Iterator[Letter]:
-    """Return the letters of a segment, up to the first record that is not whole."""
+    """Return the letters of a segment, up to the first incomplete record."""
     at = 0
     while at + _FRAME.size <= len(data):
         length, checksum = _FRAME.unpack_from(data, at)
@@ -73,14 +74,14 @@ def unpack(data: bytes) -> Iterator[Letter]:
 
 
 class Spool:
-    """The queue in a folder; one process at a time holds it."""
+    """The queue in a folder, which one process at a time may use."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
-        """Take up what an earlier process left."""
+        """Open the queue with the messages of earlier processes."""
         self.folder = folder
         self.limit_bytes = limit_bytes
         self.trouble = ""
-        """Why the last message could not be written."""
+        """The reason why the last message could not be written."""
         self._segment_bytes = min(SEGMENT_BYTES, limit_bytes // SEGMENTS_MIN)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -95,19 +96,19 @@ class Spool:
                 f"Another collector uses the spool {folder}; name another folder"
             ) from error
         self.damaged_bytes = 0
-        """What a crash cut off, or a disk lost."""
+        """The bytes that were truncated by a crash or lost by a disk."""
         self._open: tuple[int, io.FileIO] | None = None
         self._sending: int | None = None
         self._segments = {number: self._look(number) for number in self._numbers()}
         self.messages = sum(each.messages for each in self._segments.values())
         self.size = sum(each.size for each in self._segments.values())
-        """Bytes on disk."""
+        """The bytes on disk."""
         self._next = max(self._segments, default=0) + 1
         for number in [each for each, found in self._segments.items() if not found.messages]:
             self._delete(number)
 
     def append(self, letter: Letter) -> int:
-        """Keep a message; return how many were dropped for it, itself among them."""
+        """Store a message; return how many were dropped, which may include this one."""
         record = pack(letter)
         dropped = self._make_room(len(record))
         if self.size + len(record) > self.limit_bytes:
@@ -132,7 +133,7 @@ class Spool:
         return dropped
 
     def oldest(self) -> list[Letter]:
-        """Return the messages of the oldest segment, which `remove` removes; [] where none is."""
+        """Return the messages of the oldest segment, which `remove` removes, or an empty list."""
         number = next(iter(self._segments), None)
         if number is None:
             return []
@@ -142,13 +143,13 @@ class Spool:
         return list(unpack(self._path(number).read_bytes()))
 
     def remove(self) -> int:
-        """Remove the segment that `oldest` was asked for; return how many messages it had."""
+        """Remove the segment that `oldest` returned; return how many messages it had."""
         assert self._sending is not None, "no segment was asked for"
         number, self._sending = self._sending, None
         return self._delete(number)
 
     def close(self) -> None:
-        """Release the folder; the next process sends what it holds."""
+        """Release the folder; the next process sends its messages."""
         self._seal()
         self._lock.close()
 

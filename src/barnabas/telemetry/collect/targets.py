@@ -1,8 +1,8 @@
 """A scrape target: its address, the labels for its samples, and its credentials.
 
-A password in an address is taken out of it at once and used for basic authentication: `Target.url`
-is what is printed, sent and exported, and never holds one. Files with secrets are read again at
-every scrape, since they are replaced while the collector runs.
+A password in an address is removed from it and used for basic authentication: `Target.url`, which
+is printed, sent and exported, never has one. Files with secrets are read again at every scrape,
+since they may be replaced while the collector runs.
 """
 
 import base64
@@ -25,7 +25,7 @@ class AccessError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """How an exporter lets the collector in."""
+    """The credentials and TLS settings for an exporter."""
 
     username: str = ""
     password: str = field(default="", repr=False)
@@ -33,16 +33,16 @@ class Access:
     token: str = field(default="", repr=False)
     token_file: str = ""
     ca_file: str = ""
-    """Certificates to trust; the system's where none is given."""
+    """Certificates to trust. The default is those of the system."""
     cert_file: str = ""
     key_file: str = ""
     server_name: str = ""
-    """The name that the server's certificate must have; that of the address where none is given."""
+    """The name that the server's certificate must have. The default is that of the address."""
     insecure: bool = False
     """Accept any certificate."""
 
     def header(self) -> str:
-        """Return the Authorization header; "" where there is none. Raises `AccessError`."""
+        """Return the Authorization header; "" if there is none. Raises `AccessError`."""
         if self.token or self.token_file:
             return f"Bearer {self.token or _secret(self.token_file)}"
         if self.username:
@@ -58,7 +58,7 @@ class Target:
 
     url: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    """For all its samples; the page's own win."""
+    """Labels for all its samples; labels of the page take precedence."""
     access: Access = Access()
 
     @property

@@ -1,9 +1,9 @@
 """The collector's own metrics in Prometheus text, and its health.
 
-The collector writes, the thread of the web server reads: a lock stands between them.
+The collector writes and the thread of the web server reads, so there is a lock.
 
-Health is for whatever restarts processes. A collector whose rounds have stopped is `stalled`. One
-whose exporters or brokers are away is `degraded`: a new process would find them away as well.
+Health is for the supervisor that restarts processes. A collector whose rounds have stopped is
+`stalled`. One whose exporters or brokers are unreachable is `degraded`: a restart would not help.
 """
 
 import time
@@ -39,7 +39,7 @@ class Exporter:
 
 @dataclass
 class Totals:
-    """What the collector knows as a whole; `gauges` of the spool are 0 where there is none."""
+    """The totals of the collector; `gauges` of the spool are 0 without a spool."""
 
     samples: int = 0
     messages: int = 0
@@ -65,7 +65,7 @@ class Vitals:
     _lock: Lock = field(default_factory=Lock)
 
     def begun(self, targets: Iterable[str], skipped: int) -> None:
-        """Note a round, and forget targets that are gone."""
+        """Record a round, and forget removed targets."""
         with self._lock:
             known = self.exporters
             self.exporters = {url: known.get(url) or Exporter() for url in targets}
@@ -74,13 +74,13 @@ class Vitals:
             self._round_at_s = time.monotonic()
 
     def scraped(self, url: str, seconds: float, samples: int) -> None:
-        """Note a page."""
+        """Record a page."""
         with self._lock:
             exporter = self.exporters.setdefault(url, Exporter())
             exporter.is_up, exporter.seconds, exporter.samples = True, seconds, samples
 
     def failed(self, url: str, seconds: float) -> None:
-        """Note a scrape that gave no page."""
+        """Record a failed scrape."""
         with self._lock:
             exporter = self.exporters.setdefault(url, Exporter())
             exporter.is_up, exporter.seconds, exporter.samples = False, seconds, 0

@@ -2,20 +2,20 @@
 
     step(groups, alerts, now, thresholds) -> groups', messages
 
-`alerts` tells what happened to single cards. Here cards of one host, namespace and finding become a
+`alerts` has the alerts of single cards. Here cards of one host, namespace and finding become a
 group, and the group is announced:
 
     a first card is raised             raised      lists the cards that were raised with it
     more cards are raised              raised      together, every group_every_s at most
     a card's severity grows            raised      at once
-    a card's alert is repeated         still       once for all of them, with the cards of now
+    a card's alert is repeated         still       once for all of them, with the present cards
     some cards clear                   (nothing)   the next message no longer lists them
     the last card clears               cleared     lists the cards of the last message
 
-Where all cards flap, the state is `flapping` in the place of `raised`. The id, the GPU and the
-first time of a message are those of the card that was raised first, from the first message to the
-last; a group of one card is that card's alert as it is. Alerts without a host, and those that
-speak for a whole host, are passed on.
+If all cards flap, the state is `flapping` instead of `raised`. The id, the GPU and the first time
+of a message are those of the card that was raised first, from the first message to the last; a
+group of one card is that card's alert unchanged. Alerts without a host, and those for a whole host,
+are passed on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ NAMED_MAX = 16
 
 
 class GroupKey(NamedTuple):
-    """What cards must share to be announced in one message."""
+    """The fields that cards must share to be announced in one message."""
 
     finding: str
     hostname: str
@@ -43,10 +43,10 @@ class GroupKey(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A card whose alert stands."""
+    """A card with an active alert."""
 
     alert: Alert
-    """What was last said about it."""
+    """The last alert about it."""
     is_flapping: bool
 
 
@@ -58,7 +58,7 @@ class Group:
     """The last message."""
     announced_at: int
     members: Mapping[str, Member]
-    """The cards that stand, by GPU."""
+    """The cards with active alerts, by GPU."""
 
     @property
     def has_unannounced(self) -> bool:
@@ -94,12 +94,12 @@ def step(
 def _changes(
     groups: Groups, alerts: Iterable[Alert], alone: list[Alert]
 ) -> dict[GroupKey, list[Alert]]:
-    """Sort alerts by group; those that belong to none go to `alone`."""
+    """Divide alerts into groups; those without a group go to `alone`."""
     found: dict[GroupKey, list[Alert]] = {}
     homes: dict[tuple[str, str], GroupKey] | None = None
     for alert in alerts:
         if homes is None:
-            # A card stays where it was raised, whatever becomes of its namespace.
+            # A card stays in its group even if its namespace changes.
             homes = {
                 (gpu, key.finding): key for key, each in groups.items() for gpu in each.members
             }
@@ -112,7 +112,7 @@ def _changes(
 
 
 def _home(alert: Alert) -> GroupKey | None:
-    """Return the group that a card joins; None where it is announced alone.
+    """Return the group that a card joins; None if it is announced alone.
 
     A card that is repeated or cleared without a group was raised before groups were kept.
     """
@@ -153,7 +153,7 @@ def _state(
     now: int,
     thresholds: Thresholds,
 ) -> State | None:
-    """Return the state to announce for an open group, None where there is nothing to announce."""
+    """Return the state to announce for an open group, None if there is nothing to announce."""
     if any(_rank(each.alert) > _rank(group.announced) for each in members.values()):
         return _raised(members)
     if any(_is_other_event(group, each) for each in news):
@@ -161,7 +161,7 @@ def _state(
     silent = now - group.announced_at
     if not members.keys() <= set(group.announced.gpus) and silent >= us(thresholds.group_every_s):
         return _raised(members)
-    # Cards that were raised at different times are repeated at different times: the first speaks.
+    # Cards that were raised at different times are repeated at different times: use the first.
     is_repeated = any(each.state == State.STILL for each in news)
     return State.STILL if is_repeated and silent >= us(thresholds.still_every_s) // 2 else None
 

@@ -7,16 +7,16 @@
                               +--gone--> (nothing)        +still+  every still_every_s
 
 An alert that would be raised for the `flap_raises`-th time within `flap_within_s` is announced as
-flapping instead. A flapping alert stands until its finding was gone for `flap_calm_s`: a load that
-starts and stops all day is one alert, not hundreds.
+flapping instead. A flapping alert stays active until its finding was gone for `flap_calm_s`: a load
+that starts and stops all day is one alert, not hundreds.
 
-Critical findings and events of weight are raised with their first window. A finding that grows more
+Critical findings and important events are raised with their first window. A finding that grows more
 severe, or an event with another code, is announced at once. Findings of level info about events (an
 XID that is the job's own fault) never alert.
 
-Time is the subject's own: a card that stops reporting neither clears nor repeats what it said
-before; that it is missing is an alert of its own. Nothing here depends on the clock of a machine,
-so that a batch that runs again tells the same alerts with the same ids.
+Time is the event time of the card: the alerts of a card that stops reporting are neither cleared
+nor repeated; a separate alert says that it is missing. Nothing here depends on the clock of a
+machine, so that a repeated batch returns the same alerts with the same ids.
 """
 
 import hashlib
@@ -36,20 +36,20 @@ Key = tuple[str, str]
 
 
 class State(StrEnum):
-    """What an alert says."""
+    """The states of an announced alert."""
 
     RAISED = "raised"
     STILL = "still"
     CLEARED = "cleared"
     FLAPPING = "flapping"
-    """Raised and cleared again and again: one alert stands for all of it."""
+    """Raised and cleared repeatedly: one alert replaces all of them."""
 
 
 class Phase(StrEnum):
-    """Where a finding of a GPU is in its life."""
+    """The phases of a finding of a GPU."""
 
     PENDING = "pending"
-    """Seen, but not yet for long enough."""
+    """Found, but not yet for long enough."""
     RAISED = "raised"
     FLAPPING = "flapping"
     RESTING = "resting"
@@ -77,22 +77,22 @@ class Alert(NamedTuple):
     message: str
     action: str
     gpus: tuple[str, ...] = ()
-    """Every card that the alert is about; `gpu_id` is the one that was raised first."""
+    """All cards of the alert; `gpu_id` is the one that was raised first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is remembered of a finding of a GPU."""
+    """The state of a finding of a GPU."""
 
     latest: Finding
     first_seen: int
     severity: str
     """The highest severity so far."""
     announced_at: int | None = None
-    """When it was last announced; None while it is pending or at rest."""
+    """When it was last announced; None while it is pending or resting."""
     phase: Phase = Phase.PENDING
     raises: tuple[int, ...] = ()
-    """When it was raised lately, oldest first; the present raise included."""
+    """The times of recent raises, oldest first, including the present one."""
 
 
 def step(
@@ -102,10 +102,10 @@ def step(
     thresholds: Thresholds,
     interval_s: Callable[[str], float] = lambda _: 0.0,
 ) -> tuple[dict[Key, Standing], list[Alert]]:
-    """Take in the findings of one window.
+    """Apply the findings of one window.
 
-    `seen` says when a GPU last reported, `interval_s` how far apart its samples are: a state must
-    last longer than one sample stands.
+    `seen` has the time of a GPU's last report, `interval_s` the distance of its samples: a state
+    must last longer than one sample is valid.
     """
     after = dict(standing)
     alerts: list[Alert] = []
@@ -164,7 +164,7 @@ def _found(
 
 
 def _raised(pending: Standing, thresholds: Thresholds) -> tuple[Standing, State]:
-    """Return the standing of a finding that lasted, and what to call it."""
+    """Return the state of a finding that lasted, and the state to announce."""
     at = pending.latest.window_end
     raises = (*_recent(pending.raises, at, thresholds), at)
     if len(raises) >= thresholds.flap_raises > 1:
@@ -184,7 +184,7 @@ def _news(
     interval_s: Callable[[str], float],
     thresholds: Thresholds,
 ) -> State | None:
-    """Return what to announce about a finding that was seen, None where there is nothing."""
+    """Return the alert to announce about a finding, None if there is nothing to announce."""
     finding = now.latest
     if before is None or before.announced_at is None:
         return State.RAISED if _lasted(now, interval_s(finding.gpu_id), thresholds) else None
@@ -206,7 +206,7 @@ def _lasted(standing: Standing, interval_s: float, thresholds: Thresholds) -> bo
         return standing.severity != Severity.INFO
     lasted = finding.window_end - standing.first_seen
     if finding.finding == Name.MISSING:
-        # The cards of a host fall silent within a window of each other: wait for all of them.
+        # The cards of a host become silent within one window of each other: wait for all of them.
         return lasted >= us(thresholds.raise_warning_after_s)
     after_s = {
         Severity.CRITICAL: 0.0,
@@ -220,7 +220,7 @@ def _lasted(standing: Standing, interval_s: float, thresholds: Thresholds) -> bo
 def _not_found(
     before: Standing, seen: int | None, thresholds: Thresholds
 ) -> tuple[Standing | None, Alert | None]:
-    """Return what is left of an alert in a window without its finding."""
+    """Return the state of an alert after a window without its finding."""
     if before.phase is Phase.RESTING:
         keep = seen is not None and _recent(before.raises, seen, thresholds)
         return (before if keep else None), None
@@ -234,7 +234,7 @@ def _not_found(
 
 
 def _gone(before: Standing, seen: int | None) -> Standing | None:
-    """Return what to remember of a finding that ended; a flapping one has calmed down."""
+    """Return the state of a finding that ended; a flapping one no longer flaps."""
     if seen is None or not before.raises or before.phase is Phase.FLAPPING:
         return None
     return replace(before, phase=Phase.RESTING, announced_at=None)
@@ -252,7 +252,7 @@ def _rank(severity: str) -> int:
 
 
 def is_event(name: str) -> bool:
-    """Return whether a finding happens, and has no end that could be observed."""
+    """Return whether a finding is an event, which has no observable end."""
     return CATALOGUE[Name(name)].is_event
 
 

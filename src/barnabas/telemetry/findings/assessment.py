@@ -1,8 +1,8 @@
 """Assesses a batch of closed windows: findings, alerts, and the state for the next batch.
 
-A pure function of the state after the batch before and the rows of this one, in the order of
-event time. A batch may hold one window (live) or an hour of them (catching up); how the stream was
-cut into batches does not show in what comes out.
+A pure function of the state after the previous batch and the rows of this one, in the order of
+event time. A batch may have one window (live) or an hour of them (catching up); the result does not
+depend on how the stream was divided into batches.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ Row = TypeVar("Row", Window, Finding, Skew)
 
 @dataclass(frozen=True)
 class FleetState:
-    """All that is carried from batch to batch."""
+    """The state from batch to batch."""
 
     fleet: Fleet = field(default_factory=lambda: Fleet({}))
     standing: Mapping[Key, Standing] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class FleetState:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a batch comes to."""
+    """The result of a batch."""
 
     state: FleetState
     findings: list[Finding]
@@ -47,7 +47,7 @@ def assess(
     thresholds: Thresholds,
     skews: Iterable[Skew] = (),
 ) -> Assessment:
-    """Assess windows, what the rules `found` in them, and the clocks that were wrong then."""
+    """Assess windows, the findings of rules in them (`found`), and wrong clocks."""
     findings: list[Finding] = []
     announced: list[Alert] = []
     found_by_end, skews_by_end = _by_end(found), _by_end(skews)

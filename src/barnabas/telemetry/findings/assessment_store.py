@@ -4,9 +4,9 @@
     LAKE/_work/findings-standing/batch-0000000042.parquet    alerts: pending, standing, at rest
     LAKE/_work/findings-groups/batch-0000000042.parquet      the groups of cards
 
-Batch N starts from the state after batch N-1 and leaves its own. A batch that runs again after a
-crash finds the same start, comes to the same result and replaces what it wrote: that is all that
-exactly-once needs here. Spark only ever repeats its last batch; a few more are kept for people.
+Batch N starts from the state after batch N-1 and stores its own. A batch that runs again after a
+crash has the same start and the same result, and replaces its files: that is enough for exactly
+once. Spark only repeats its last batch; a few more are kept for analysis.
 """
 
 import json
@@ -66,14 +66,14 @@ class StateMissingError(Exception):
 
 
 class StateStore:
-    """Loads and saves states, with the latest at hand."""
+    """Loads and saves states; keeps the latest in memory."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._latest: tuple[int, FleetState] = (-1, FleetState())
 
     def after(self, batch_id: int) -> FleetState:
-        """Return the state after a batch; that after batch -1 knows nothing."""
+        """Return the state after a batch; that after batch -1 is empty."""
         if batch_id < 0:
             return FleetState()
         if self._latest[0] != batch_id:
@@ -81,7 +81,7 @@ class StateStore:
         return self._latest[1]
 
     def save(self, batch_id: int, state: FleetState) -> None:
-        """Keep the state after a batch."""
+        """Store the state after a batch."""
         name = batch_name(batch_id)
         self._lake.write_table(GPUS, name, _gpu_table(state.fleet))
         self._lake.write_table(STANDING, name, _standing_table(list(state.standing.values())))

@@ -1,9 +1,9 @@
-"""Conditions over gold rows that say what a card waits for: its memory, PCIe or NVLink.
+"""Conditions over gold rows for a card that waits for its memory, PCIe or NVLink.
 
-Profiling counters decide where they are sampled. Without them, memory is judged by nvidia-smi's
-utilization.memory, and links not at all: nvidia-smi has no column for their traffic.
+Profiling counters decide if they are sampled. Without them, nvidia-smi's utilization.memory decides
+about memory, and there is no decision about links: nvidia-smi has no column for their traffic.
 
-A condition is null where its metrics were not sampled; `known` makes that a plain no.
+A condition is null if its metrics were not sampled; `known` turns that into false.
 """
 
 from typing import TYPE_CHECKING
@@ -45,8 +45,8 @@ def link_share() -> "Column":
 def is_link_bound(share: "Column", thresholds: Thresholds) -> "Column":
     """Whether a link is busy while the multiprocessors are not.
 
-    A job that copies and computes at the same time keeps both busy, and waits for neither. Where
-    SM activity is not sampled (the exporter's default leaves it out), power tells work from
+    A job that copies and computes at the same time keeps both busy, and waits for neither. If SM
+    activity is not sampled (it is not in the exporter's default), power distinguishes work from
     waiting.
     """
     power_share = F.col("power_usage_mean") / F.col("power_limit")
@@ -58,7 +58,7 @@ def is_link_bound(share: "Column", thresholds: Thresholds) -> "Column":
 
 
 def is_memory_bound(thresholds: Thresholds) -> "Column":
-    """Whether the card's own memory is the limit: by the counter, else by nvidia-smi."""
+    """Whether the card's own memory is the limit: by the counter, otherwise by nvidia-smi."""
     dram, tensor = F.col("dram_active_mean"), F.col("tensor_active_mean")
     counted = (dram >= thresholds.memory_bound_dram_active) & ~known(tensor >= dram)
     power_share = F.col("power_usage_p95") / F.col("power_limit")

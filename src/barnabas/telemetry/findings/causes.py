@@ -1,8 +1,8 @@
 """Explains in one sentence why a job stopped, and decides whether a retry can help.
 
-Spark wraps what happened in layers of its own: a query's exception holds a Python traceback inside
-a Java stack inside a sentence. The innermost Python error is the cause; where there is none, the
-first words of Spark are.
+Spark wraps errors in several layers: a query's exception has a Python traceback inside a Java stack
+inside a sentence. The innermost Python error is the cause; if there is none, Spark's first words
+are.
 """
 
 import re
@@ -13,18 +13,18 @@ SENTENCE_LENGTH_MAX = 400
 
 
 class Remedy(Enum):
-    """What to do about a failure."""
+    """The reactions to a failure."""
 
     RETRY = "retry"
-    """The other side went away; it will be back, or a person sees that it is not."""
+    """A broker or database is unreachable: retry without a limit, and show it."""
     RETRY_A_FEW_TIMES = "retry a few times"
-    """A process died: that may be chance, and again may be a habit."""
+    """A process died: retry a few times."""
     GIVE_UP = "give up"
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What stopped a job."""
+    """The cause that stopped a job."""
 
     sentence: str
     remedy: Remedy
@@ -65,7 +65,7 @@ _AWAY_WORDS = (
     "timed out",
 )
 _DIED = ("DeliveryError",)
-"""A transaction that its coordinator ended; the batch goes again in a new one."""
+"""A transaction that its coordinator ended; the batch is repeated in a new one."""
 _DIED_WORDS = (
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
@@ -78,7 +78,7 @@ _DIED_WORDS = (
 
 
 def explain(text: str) -> Cause:
-    """Read what Spark says of a failure."""
+    """Interpret Spark's error of a failure."""
     found = [m for m in _PYTHON_ERROR.finditer(text) if _last(m["name"]) not in _WRAPPERS]
     if not found:
         return Cause(_shortened(_first_line(text)), _remedy("", text))

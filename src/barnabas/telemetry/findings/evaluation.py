@@ -1,17 +1,17 @@
 """Measures precision and recall of findings against labels that say what was true.
 
-A label names a GPU, a finding and a span of time; an optional one may be reported and may be left
-out. By windows of one GPU:
+A label names a GPU, a finding and a span of time; an optional one may or may not be reported. By
+windows of one GPU:
 
     precision   of the windows reported, how many overlap a label
-    recall      of the windows that lie wholly inside a label, how many were reported
-    episodes    of the labels, how many were noticed at all
+    recall      of the windows that are completely inside a label, how many were reported
+    episodes    of the labels, how many were detected at all
 
-Edges are allowed for: a window within `tolerance_s` of a label's edge is neither a hit nor a miss.
-So is what follows from a finding's definition: a card is missing only after `missing_after_s`, and
-an ECC trend is over `ecc_quiet_after_s` after its last error. XIDs are events: they have episodes,
-and no windows that would have to be filled. A finding that needs finer samples than a card has is
-not due; its labels are counted as not looked for.
+Edges are tolerated: a window within `tolerance_s` of a label's edge is neither a hit nor a miss. So
+are consequences of a finding's definition: a card is missing only after `missing_after_s`, and an
+ECC trend ends `ecc_quiet_after_s` after its last error. XIDs are events: they have episodes, but no
+recall by windows. A finding that needs more frequent samples than a card has is not expected; its
+labels are counted separately.
 """
 
 import csv
@@ -28,7 +28,7 @@ from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.samples.catalogue import CATALOGUE, Name
 
 TOLERANCE_S = 10.0
-"""One window: which of two neighbours an edge falls into is chance."""
+"""One window: it is random into which of two windows an edge falls."""
 
 PHASES = {
     "idle": (Name.IDLE,),
@@ -41,7 +41,7 @@ PHASES = {
     "train_steady": (),
     "memory_copy": (Name.MEMORY_BOUND,),
 }
-"""What is to be found in each phase of the bundled recording; nothing else may be."""
+"""The expected findings in each phase of the bundled recording; others are wrong."""
 
 BOUNDS = {
     "idle": (Name.IDLE,),
@@ -52,11 +52,11 @@ BOUNDS = {
     "nvlink": (Name.NVLINK_BOUND,),
     "launches": (Name.LAUNCH_BOUND,),
 }
-"""The same for recordings of `tools/record_gpu.py`, by what binds a phase."""
+"""The same for recordings of `tools/record_gpu.py`, by the bottleneck of a phase."""
 HELD = "held"
-"""The name of its phases that hold memory and do nothing; what binds them is called idle."""
+"""The name of its phases that only hold memory; their bottleneck is called idle."""
 MAY_BE_CAPPED = ("compute", "memory")
-"""Work that may reach the power limit, or may not: it depends on the card."""
+"""Work that may reach the power limit, depending on the card."""
 
 
 class LabelError(Exception):
@@ -64,7 +64,7 @@ class LabelError(Exception):
 
 
 class Label(NamedTuple):
-    """What was true of a GPU from `start` up to `end`, in microseconds."""
+    """A true finding of a GPU from `start` up to `end`, in microseconds."""
 
     gpu_id: str
     finding: str
@@ -87,7 +87,7 @@ Row = TypeVar("Row", Label, Reported)
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """How one finding fared."""
+    """The score of one finding."""
 
     finding: str
     right: int
@@ -101,7 +101,7 @@ class Score:
 
     @property
     def precision(self) -> float | None:
-        """The share of reports that were right; None without a report."""
+        """The share of correct reports; None without a report."""
         return _share(self.right, self.right + self.wrong)
 
     @property
@@ -111,7 +111,7 @@ class Score:
 
     @property
     def episode_recall(self) -> float | None:
-        """The share of labels that were noticed."""
+        """The share of detected labels."""
         return _share(self.episodes_met, self.episodes)
 
 
@@ -125,8 +125,8 @@ def evaluate(
 ) -> list[Score]:
     """Return a score for each finding that was labelled or reported.
 
-    `windows` are all windows that the pipeline closed: outside of them nothing was due.
-    `intervals_s` says how far apart the samples of each GPU are, where that is known.
+    `windows` are all windows that the pipeline closed: outside of them nothing is expected.
+    `intervals_s` has the distance of each GPU's samples, if it is known.
     """
     allowed = us(tolerance_s)
     by_finding = _grouped(labels), _grouped(reported)
@@ -162,7 +162,7 @@ def read_labels(path: Path) -> list[Label]:
 
 
 def read_phases(path: Path, gpu_id: str) -> list[Label]:
-    """Return what is true of a recording, from its file of phases.
+    """Return the labels of a recording, from its file of phases.
 
     A file with a column `bound` is one of `tools/record_gpu.py`, whose phases have any names.
     """
@@ -176,7 +176,7 @@ def read_phases(path: Path, gpu_id: str) -> list[Label]:
 
 
 def expected_in(row: Mapping[str, str], path: Path) -> tuple[Name, ...]:
-    """Return what is to be found in a phase."""
+    """Return the expected findings of a phase."""
     if "bound" in row:
         kind, known, word = row["bound"], BOUNDS, "bound"
         kind = HELD if row["phase"] == HELD else kind
@@ -207,7 +207,7 @@ def read_lake(lake: Path) -> tuple[list[Reported], list[tuple[int, int]]]:
 
 
 def read_intervals(lake: Path) -> dict[str, float]:
-    """Return how far apart the samples of each GPU are, by the median of its windows."""
+    """Return the distance of each GPU's samples, by the median of its windows."""
     import pyarrow.dataset as ds
 
     gold = ds.dataset(lake / "gold_10s", format="parquet")
@@ -258,7 +258,7 @@ def _coarse(name: Name, intervals_s: Mapping[str, float], thresholds: Thresholds
 
 
 def _delayed(label: Label, thresholds: Thresholds) -> Label:
-    """Return the span in which the definition of a finding lets it show."""
+    """Return the span in which a finding can be reported, by its definition."""
     if label.finding == Name.MISSING:
         return label._replace(start=min(label.start + us(thresholds.missing_after_s), label.end))
     return label
@@ -282,7 +282,7 @@ def _due(
 
 
 def _is_shown(label: Label, windows: Sequence[tuple[int, int]]) -> bool:
-    """Whether the pipeline closed windows in a label's time; one too short to show has none."""
+    """Whether the pipeline closed windows in a label's time; a very short label has none."""
     return label.start < label.end and label.start < windows[-1][1] and windows[0][0] < label.end
 
 

@@ -1,7 +1,7 @@
 """Data classes for a finding and a window, for the work on the driver.
 
-Times are whole microseconds since 1970, as Spark and Arrow keep them: no time zones, cheap to
-compare, the same on every machine.
+Times are whole microseconds since 1970, as in Spark and Arrow: without time zones, cheap to
+compare, and the same on every machine.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class Finding(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What is remembered of a row of `gold_10s`; None where nothing was sampled."""
+    """The relevant columns of a row of `gold_10s`; None if nothing was sampled."""
 
     window_start: int
     window_end: int
@@ -52,22 +52,22 @@ class Window(NamedTuple):
     ecc_dbe_last: float | None = None
     remapped_rows_last: float | None = None
     xids: list[int] | None = None
-    """The codes alone, in the order they came."""
+    """The codes, in their order."""
     link_share: float | None = None
-    """How much of its capacity the busier link moved."""
+    """The used share of the busier link's capacity."""
     samples: int | None = None
-    """0 where the last sample before the window stands for it."""
+    """The number of samples; 0 if the last sample before the window is used."""
     covered_seconds: float | None = None
     interval_s: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Return how much of the window samples stand for; of version 0.1, how long it is."""
+        """Return the covered part of the window; for version 0.1, its length."""
         if self.covered_seconds is not None:
             return self.covered_seconds
         return (self.window_end - self.window_start) / SECOND_US
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the window has samples of its own."""
+        """Whether the window has samples."""
         return self.samples != 0

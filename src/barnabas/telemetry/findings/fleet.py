@@ -1,10 +1,10 @@
 """The inventory of GPUs: when each last reported, and which are missing.
 
-Time is event time: the end of the newest window. A fleet that stops altogether has no newer window
-and raises nothing here; the supervisor of the pipeline shows that no batches come.
+Time is event time: the end of the newest window. If a whole fleet stops there is no newer window,
+and no finding; the supervisor of the pipeline shows that no batches arrive.
 
-When every card of a host is silent, the news is the host: the cards keep their findings, but one
-alert speaks for them.
+If every card of a host is silent, the cards keep their findings, but there is one alert for the
+host.
 """
 
 from collections import defaultdict
@@ -19,24 +19,24 @@ from barnabas.telemetry.findings.thresholds import STANDS_INTERVALS, Thresholds
 from barnabas.telemetry.samples.catalogue import Name
 
 HOST_PREFIX = "host:"
-"""What stands in `gpu_id` where an alert speaks for all cards of a host."""
+"""The `gpu_id` of an alert for all cards of a host."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """The memory of every GPU that is known."""
+    """The memory of every known GPU."""
 
     gpus: Mapping[str, Memory]
 
     def seen(self, subject: str) -> int | None:
-        """Return when a GPU, or any of a host, last reported; None for one that is forgotten."""
+        """Return when a GPU, or any of a host, last reported; None for a forgotten one."""
         if subject.startswith(HOST_PREFIX):
             return self._hosts_seen.get(subject.removeprefix(HOST_PREFIX))
         memory = self.gpus.get(subject)
         return _last(memory) if memory else None
 
     def interval_s(self, subject: str) -> float:
-        """Return how far apart the samples of a GPU are; 0 where that is not known."""
+        """Return the distance of a GPU's samples; 0 if it is not known."""
         memory = self.gpus.get(subject)
         return (memory.interval_s or 0.0) if memory else 0.0
 
@@ -76,7 +76,7 @@ def advance(
 
 
 def _last(memory: Memory) -> int:
-    """Return when a card last reported, whatever its own clock said."""
+    """Return when a card last reported, also if its clock was wrong."""
     return max(memory.seen, memory.heard)
 
 
@@ -85,7 +85,7 @@ def _take_skew(
 ) -> list[Finding]:
     """Return the finding for a wrong clock; the card is not missing, since its samples arrive.
 
-    A card that was refused for its clock and has samples in time has sent some of them twice.
+    If a card was refused for its clock and also has samples in time, it sent some of them twice.
     """
     memory = gpus.get(skew.gpu_id)
     in_time_us = end - us(thresholds.missing_after_s)
@@ -99,7 +99,7 @@ def _take_skew(
 
 
 def alerted(fleet: Fleet, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings to alert on: a single one for a host whose cards are all silent."""
+    """Return the findings for alerts: a single one for a host whose cards are all silent."""
     alerts: list[Finding] = []
     silent: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
@@ -114,7 +114,7 @@ def alerted(fleet: Fleet, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _patience(memory: Memory, thresholds: Thresholds) -> int:
-    """Return how much later than others a card is missing: one that reports rarely is not gone."""
+    """Return how much later than others a card counts as missing, because it reports rarely."""
     rarely_s = STANDS_INTERVALS * (memory.interval_s or 0.0)
     return max(0, us(rarely_s - thresholds.missing_after_s))
 

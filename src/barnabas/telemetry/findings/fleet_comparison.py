@@ -1,14 +1,13 @@
 """Finds stragglers: cards that are slower than the other cards of the same job.
 
-Peers are the cards of one host, model and pod in one window: the finest grouping that telemetry
-knows of a job. A window closes for all cards at once, so that its rows are in one
-micro-batch and this is a plain transformation.
+Peers are the cards of one host, model and pod in one window: the finest grouping that telemetry has
+of a job. A window closes for all cards in the same micro-batch, so this is a plain transformation.
 
-Only cards that work are compared, and only where they work in lockstep: when one card of a job
-stops, the others soon wait for it, so an idle card beside busy ones is another job or none; and
-cards that draw very different power run different things, whose clocks say nothing about each
-other; nor is a card behind that works harder than its peers at a lower clock. The measure is the
-median absolute deviation, which one straggler cannot spoil as it spoils a standard deviation.
+Only working cards are compared, and only if they work in lockstep. When one card of a job stops,
+the others soon wait for it, so an idle card beside busy ones belongs to another job or none. Cards
+with very different power run different work, so their clocks are not comparable. A card that works
+harder than its peers at a lower clock is not a straggler. The measure is the median absolute
+deviation, which a single straggler does not distort, unlike the standard deviation.
 """
 
 from typing import TYPE_CHECKING
@@ -28,14 +27,14 @@ COMPARED = {
     "power_usage_mean": "power",
     "sm_clock_mean": "SM clock",
 }
-"""Where a straggler shows, and what it is called."""
+"""The columns in which a straggler is detected, with their names."""
 
 WINDOW_S = 10.0
 PEERS = ("window_start", "level", "hostname", "model", "namespace", "pod")
 
 
 def with_peers(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
-    """Add to each row how far below its peers it is: `behind_pct` and `behind_in`."""
+    """Add the distance below its peers to each row: `behind_pct` and `behind_in`."""
     peers = Window.partitionBy(*PEERS)
     rows = gold.withColumn("_works", _works(thresholds))
     for metric in COMPARED:
@@ -53,7 +52,7 @@ def with_peers(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
 
 
 def straggler() -> Rule:
-    """Return the rule over rows that know their peers."""
+    """Return the rule over rows with the columns about peers."""
     behind = F.col("behind_pct")
     return Rule(
         name=Name.STRAGGLER,
@@ -65,7 +64,7 @@ def straggler() -> Rule:
 
 
 def _works(thresholds: Thresholds) -> "Column":
-    """Whether a card runs a job: it is not idle, and looks used or holds memory.
+    """Whether a card runs a job: it is not idle, and is used or holds memory.
 
     A card that should have reported in the window and did not is not compared: its last sample is
     older than those of its peers.
@@ -99,7 +98,7 @@ def _is_ahead(metric: str, thresholds: Thresholds) -> "Column":
 
 
 def _behind(metric: str, thresholds: Thresholds) -> "Column":
-    """Return how far below the median, null unless it is beyond the peers' own spread."""
+    """Return the distance below the median, null if it is within the peers' spread."""
     median, mad = F.col(f"_median_{metric}"), F.col(f"_mad_{metric}")
     behind = median - F.col(metric)
     percent = behind / median * 100

@@ -1,10 +1,10 @@
-"""The history that is kept of a GPU from window to window, and the findings that need it.
+"""The history of a GPU from window to window, and the findings that need it.
 
     step(memory, window, thresholds) -> memory', findings
 
-Pure and small: a gauge of XIDs becomes events (the code differs from the last one), counters become
-trends, falls of utilisation become a pattern. Rows are few here, one a GPU and window, and take
-15 to 30 microseconds each.
+A pure function: a gauge of XIDs becomes events (the code differs from the last one), counters
+become trends, falls of utilisation become a pattern. There is one row for each GPU and window,
+which takes 15 to 30 microseconds.
 """
 
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ from barnabas.telemetry.samples.catalogue import CATALOGUE, Name
 DAY_US = us(86_400)
 HOUR_US = us(3_600)
 MARK_EVERY_US = us(300)
-"""How finely the hour of an ECC trend slides."""
+"""The step of the sliding hour of an ECC trend."""
 
 XIDS_REMEMBERED = 100
-"""More in a day say nothing new."""
+"""More changes in a day give no new information."""
 
 
 class Activity(NamedTuple):
-    """How a job ran in a recent window."""
+    """The work of a job in a recent window."""
 
     window_start: int
     idle_share: float
     busy_share: float
     falls: int
     is_mixed: bool
-    """Part idle, part not, with a job on the card that does not wait for a link."""
+    """Partly idle, with a job on the card that does not wait for a link."""
 
 
 class Mark(NamedTuple):
-    """What the counter of corrected errors was at a time."""
+    """The value of the counter of corrected errors at a time."""
 
     at: int
     errors: float
@@ -61,9 +61,9 @@ class Memory:
     ecc_dbe: float | None = None
     remapped_rows: float | None = None
     sm_clock_top: float | None = None
-    """The fastest it was ever seen or said to go."""
+    """The highest clock that was ever observed or reported."""
     interval_s: float | None = None
-    """How far apart its samples are; None where that is not known yet."""
+    """The distance of its samples; None if it is not known yet."""
     heard: int = 0
     """The end of the last window in which its clock was wrong; 0 while it is right."""
 
@@ -71,7 +71,7 @@ class Memory:
 def step(
     memory: Memory | None, window: Window, thresholds: Thresholds
 ) -> tuple[Memory, list[Finding]]:
-    """Take in the next window of a GPU; a window of the past changes nothing."""
+    """Apply the next window of a GPU; an older window changes nothing."""
     if memory is not None and window.window_end <= memory.seen:
         return memory, []
     codes = _xid_changes(memory, window)
@@ -135,10 +135,9 @@ def _highest(sampled: float | None, known: float | None) -> float | None:
 
 
 def _xid_changes(memory: Memory | None, window: Window) -> list[int]:
-    """Return the codes that are news.
+    """Return the new codes.
 
-    A card seen for the first time may hold a code of last month: only one that asks for a drain
-    is news then.
+    A new card may have a code of last month: then only a code that asks for a drain is new.
     """
     codes = window.xids or []
     if memory is None:
@@ -227,9 +226,9 @@ def _growth(before: float | None, after: float | None) -> float:
 
 
 def _recent(memory: Memory | None, window: Window, thresholds: Thresholds) -> tuple[Activity, ...]:
-    """Return the windows of the last while, this one included; work without stalls starts over.
+    """Return the recent windows, including this one; work without stalls starts again.
 
-    There are none where samples are too far apart to show stalls.
+    There are none if samples are too far apart to show stalls.
     """
     limit_s = thresholds.coarse_above_s(Name.STARVED)
     is_coarse = limit_s is not None and (window.interval_s or 0.0) > limit_s
@@ -244,7 +243,7 @@ def _recent(memory: Memory | None, window: Window, thresholds: Thresholds) -> tu
 
 def _activity(window: Window, idle_share: float, thresholds: Thresholds) -> Activity:
     holds = (window.fb_used_p50 or 0.0) >= thresholds.held_memory_mib
-    # A job that waits for a link works and stalls in turns, too: the link is what to mend.
+    # A job that waits for a link also works and stalls in turns: then the link is the cause.
     can_starve = holds and (window.link_share or 0.0) < thresholds.link_bound_share
     is_mixed = can_starve and thresholds.starved_idle_share <= idle_share < 1
     falls = window.util_falls or 0 if can_starve else 0
@@ -253,11 +252,11 @@ def _activity(window: Window, idle_share: float, thresholds: Thresholds) -> Acti
 
 
 def _is_starved(recent: tuple[Activity, ...], window: Window, thresholds: Thresholds) -> bool:
-    """Whether work and stalls took turns, more than once.
+    """Whether work and stalls alternated more than once.
 
-    Samples at 10 Hz show several falls in one window. At 1 Hz most are missed: what proves the
-    pattern then is that the card idled for a good part of the last while, and either fell more than
-    once or has been neither idle nor busy for several windows in a row.
+    Samples at 10 Hz show several falls in one window. At 1 Hz most are missed: then the pattern is
+    that the card was idle for a large part of the recent windows, and either fell more than once or
+    was neither idle nor busy for several windows in a row.
     """
     if not recent or not recent[-1].is_mixed or recent[-1].idle_share >= thresholds.idle_share:
         return False

@@ -1,9 +1,8 @@
 """Rules that need a single window of a single GPU: gold rows in, findings out.
 
-Each rule is a condition and what to report, in Spark's built-in expressions. A rule whose metrics
-were not sampled compares with null, which is no finding: it stays silent. What needs the windows
-before (XIDs, trends, stalls, silence) is in `gpu_history`, what needs other cards in
-`fleet_comparison`.
+Each rule is a condition and a finding, in Spark's built-in expressions. A rule whose metrics were
+not sampled compares with null, and finds nothing. Findings that need earlier windows (XIDs, trends,
+stalls, missing cards) are in `gpu_history`, those that need other cards in `fleet_comparison`.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ _REPORTED = ("finding", "severity", "value", "unit", "seconds", "joules", "detai
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A condition over a gold row, and the finding it makes."""
+    """A condition over a gold row, and its finding."""
 
     name: Name
     condition: "Column"
@@ -37,7 +36,7 @@ class Rule:
     joules: "Column | None" = None
 
     def found(self) -> "Column":
-        """Return the finding as a struct, null where the condition does not hold."""
+        """Return the finding as a struct, null if the condition is false."""
         entry = CATALOGUE[self.name]
         columns = (
             F.lit(self.name.value),
@@ -61,13 +60,13 @@ def findings(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
 
 
 def with_findings(gold: "DataFrame", rules: tuple[Rule, ...]) -> "DataFrame":
-    """Add the column `found` to rows of level gpu: one pass, however many rules there are."""
+    """Add the column `found` to rows of level gpu, in one pass for all rules."""
     found = F.array_compact(F.array(*(rule.found() for rule in rules)))
     return gold.where(F.col("level") == "gpu").withColumn(FOUND, found)
 
 
 def window_rules(thresholds: Thresholds) -> tuple[Rule, ...]:
-    """Return the rules that look at one window alone."""
+    """Return the rules over single windows."""
     return (
         _idle(thresholds),
         _parked_memory(thresholds),
@@ -82,7 +81,7 @@ def window_rules(thresholds: Thresholds) -> tuple[Rule, ...]:
 
 
 def covered_seconds() -> "Column":
-    """Return the time that samples of a row stand for; rows of version 0.1 do not say."""
+    """Return the covered time of a row; rows of version 0.1 do not have it."""
     return F.coalesce(F.col("covered_seconds"), _window_seconds())
 
 
@@ -91,7 +90,7 @@ def _window_seconds() -> "Column":
 
 
 def is_fine(name: Name, thresholds: Thresholds) -> "Column":
-    """Return whether samples are close enough for a finding; a rate that is not known is."""
+    """Return whether samples are frequent enough for a finding; True if the rate is unknown."""
     limit_s = thresholds.coarse_above_s(name)
     return F.lit(True) if limit_s is None else ~(F.col("interval_s") > limit_s).eqNullSafe(True)
 
@@ -99,8 +98,8 @@ def is_fine(name: Name, thresholds: Thresholds) -> "Column":
 def _joules() -> "Column":
     """Return the energy of the row.
 
-    The energy counter is right in sum. Where samples are further apart than windows it corrects
-    what earlier windows got, so that the power of the sample says more about the window.
+    The sum of the energy counter is correct. If samples are further apart than windows it corrects
+    earlier windows, so the power of the sample describes the window better.
     """
     by_power = F.col("power_usage_mean") * covered_seconds()
     is_spread = F.col("interval_s") > _window_seconds()
@@ -114,7 +113,7 @@ def _is_idle(thresholds: Thresholds) -> "Column":
 
 
 def _moves(thresholds: Thresholds) -> "Column":
-    """Whether the card is known to move data, over a link or in its memory."""
+    """Whether the card certainly moves data, over a link or in its memory."""
     memory_bound = bottlenecks.known(bottlenecks.is_memory_bound(thresholds))
     return bottlenecks.is_transferring(thresholds) | memory_bound
 
@@ -133,7 +132,7 @@ def _idle(thresholds: Thresholds) -> Rule:
 
 
 def _parked_memory(thresholds: Thresholds) -> Rule:
-    """Memory that an idle card holds; its joules are the idle card's, and not counted twice."""
+    """Memory that an idle card holds; its joules are counted for the idle card only."""
     share = F.col("fb_used_p50") / F.col("fb_total")
     return Rule(
         name=Name.PARKED_MEMORY,
@@ -147,7 +146,7 @@ def _parked_memory(thresholds: Thresholds) -> Rule:
 
 
 def _idle_instances(thresholds: Thresholds) -> Rule:
-    """Idle instances of a card that works; the card's hours and joules are not theirs."""
+    """Idle instances of a working card, without the card's hours and joules."""
     count = F.size("idle_instances")
     return Rule(
         name=Name.IDLE_INSTANCES,
@@ -164,13 +163,12 @@ def _idle_instances(thresholds: Thresholds) -> Rule:
 
 
 def _launch_bound(thresholds: Thresholds) -> Rule:
-    """Kernels run most of the time and yet draw no working power: launches, not work.
+    """Kernels run most of the time but draw little power: launches, not work.
 
-    A card that waits for a link looks the same, and is distinguished where its traffic is sampled.
-    The middle sample decides on utilisation, so that a job with pauses (whose bursts do draw
-    power) is not taken for one; hardly any sample may draw working power, because the mean of
-    bursts and pauses is low too. A lone sample cannot tell: one in five of a job that stops
-    and goes looks like this.
+    A card that waits for a link looks the same, unless its traffic is sampled. The median sample
+    decides about utilisation, to exclude a job with pauses, whose bursts do draw power. Hardly any
+    sample may draw working power, because the mean of bursts and pauses is low too. A single sample
+    is not enough: one in five samples of a job with pauses looks like this.
     """
     power_share = F.col("power_usage_p95") / F.col("power_limit")
     occupied = F.coalesce(F.col("sm_active_mean") >= thresholds.working_sm_active, F.lit(False))
@@ -222,7 +220,7 @@ def _throttled(name: Name, share_column: str, words: str, thresholds: Thresholds
     return Rule(
         name=name,
         condition=share >= thresholds.capped_share,
-        value=F.lit(None).cast("double"),  # the clock lost; see `throttling`
+        value=F.lit(None).cast("double"),  # the lost clock speed; see `throttling`
         seconds=share * covered_seconds(),
         detail=F.format_string(f"{words} %.0f%% of the window", share * 100),
     )

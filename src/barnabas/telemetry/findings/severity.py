@@ -15,5 +15,5 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return its place from the mildest, for comparisons."""
+        """Return its rank, from the mildest, for comparisons."""
         return list(Severity).index(self)

@@ -3,12 +3,12 @@
     silver: samples ahead of the broker's clock, samples that are late -> Skew, in the batch's note
     findings: the Skews whose window gold has closed -> clock_skew
 
-A sample cannot be ahead of the broker's clock. One that is late may have waited for its collector:
-then many come at once and their times lie apart. With a wrong clock they come one by one, each as
-late as the others. A card that also sends samples in time has a right clock, see `fleet`.
+A sample cannot be ahead of the broker's clock. A late sample may have waited in its collector: then
+many arrive together, with different times. With a wrong clock they arrive one by one, each with the
+same delay. A card that also sends samples in time has a correct clock, see `fleet`.
 
-Which Skews belong to which windows depends on event time alone, so that a batch of findings that
-runs again comes to the same.
+The windows of Skews depend on event time only, so that a repeated batch of findings has the same
+result.
 """
 
 from collections import defaultdict
@@ -22,16 +22,16 @@ from barnabas.telemetry.lake.lake import Lake
 
 WINDOW_US = 10_000_000
 SKEWS_MAX = 1_000
-"""In the note of a batch: enough to name the hosts, where a whole fleet is off."""
+"""The limit in the note of a batch: enough to name the hosts if a whole fleet is wrong."""
 SOURCE = "silver"
 _CONTEXT = ("gpu_id", "hostname", "model", "namespace")
 
 State = dict[str, int]
-"""As far as findings have come: the batch of silver to look at next, and event time."""
+"""The position of the findings job: the next batch of silver, and event time."""
 
 
 class Skew(NamedTuple):
-    """What the clock of a card was off in a window of the fleet's event time."""
+    """The error of a card's clock in a window of the fleet's event time."""
 
     gpu_id: str
     hostname: str | None
@@ -39,7 +39,7 @@ class Skew(NamedTuple):
     namespace: str | None
     window_end: int
     skew_s: float
-    """Above zero where the clock is ahead."""
+    """The error in seconds, positive if the clock is ahead."""
     samples: int
     refused: int
 
@@ -59,7 +59,7 @@ def observed(
     refused: np.ndarray,
     patience_us: int,
 ) -> list[Skew]:
-    """Return what suspicious samples say of their cards.
+    """Return the Skews of cards with suspicious samples.
 
     `places` are their places in `identity`; the other arrays have an entry for each of them.
     `times_us` are the sample's time, the broker's, and that of the fleet.
@@ -98,7 +98,7 @@ def merged(parts: Iterable[Iterable[Sequence[Any]]], event_us: int | None) -> li
 
 
 def _thinned(skews: Iterable[Skew]) -> list[Skew]:
-    """Put neighbouring windows of a card together, so that a backlog names every card."""
+    """Combine adjacent windows of a card, so that a backlog names every card."""
     by_card: defaultdict[str, list[Skew]] = defaultdict(list)
     for each in sorted(skews, key=lambda one: one.window_end):
         by_card[each.gpu_id].append(each)
@@ -115,7 +115,7 @@ def _thinned(skews: Iterable[Skew]) -> list[Skew]:
 
 
 def _together(skews: Sequence[Skew]) -> Skew:
-    """Return some of one card as one: the most common skew, all samples, the last window."""
+    """Combine Skews of one card: the most common skew, all samples, the last window."""
     return max(skews, key=lambda one: one.samples)._replace(
         samples=sum(each.samples for each in skews),
         refused=sum(each.refused for each in skews),

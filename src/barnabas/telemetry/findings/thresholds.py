@@ -45,7 +45,7 @@ class Thresholds:
     memory_bound_dram_active: float = 0.4
     """From here on a card waits for its memory: kernels that only move memory reach 0.8 to 0.9 of
     the counter's scale, and this is about half of it. An H200 showed 0.51 and more where memory was
-    the limit, 0.21 and less where it was not."""
+    the limit, 0.21 and less if it was not."""
 
     memory_bound_mem_util_pct: float = 80.0
     """Where that counter is not sampled, memory must be read or written nearly all of the time
@@ -77,15 +77,15 @@ class Thresholds:
     window, and a loader that stalls a job does so again and again."""
 
     starved_windows: int = 3
-    """So many windows in a row, each part idle and part busy, are a pattern too: a start, an end or
-    one pause spoils two neighbours at most."""
+    """This many windows in a row, each partly idle and partly busy, are a pattern too: a start, an
+    end or one pause affects at most two windows."""
 
     starved_falls: int = 2
     """One fall is a job that ended, or a checkpoint; from the second on it is a pattern."""
 
     stands_at_most_s: float = 300.0
-    """A sample stands until the next one of its card, and for two of its intervals at most. However
-    rare samples are, it stands no longer than this: Prometheus calls a series stale then."""
+    """A sample is valid until the next one of its card, and for at most two of its intervals. It is
+    never valid for longer than this: Prometheus calls a series stale then."""
 
     fine_interval_s: float = 2.0
     """Stalls of a job last seconds. Samples every 2 s show nine of ten of them; every 5 s, three of
@@ -135,7 +135,7 @@ class Thresholds:
     though they are taken up to `ahead_s`. One that is behind shows once its samples are late."""
 
     raise_warning_after_s: float = 20.0
-    """A warning must last two windows: one may be the edge of something."""
+    """A warning must last two windows: a single one may be an edge."""
 
     raise_info_after_s: float = 300.0
     """Waste is news after minutes: between two jobs every card idles for a while."""
@@ -145,7 +145,7 @@ class Thresholds:
     more to send, so that windows close; what still comes from before it is late."""
 
     still_every_s: float = 600.0
-    """How often a standing alert is repeated: often enough to be found, no flood."""
+    """How often an active alert is repeated: often enough to be seen, without a flood."""
 
     clear_after_s: float = 30.0
     """A finding must be gone this long before its alert clears, so that flapping is one alert."""
@@ -178,7 +178,7 @@ class Thresholds:
     """What an hour of a card costs whether it works or not."""
 
     def coarse_above_s(self, finding: str) -> float | None:
-        """Return from where on samples are too far apart for a finding; None where any rate does.
+        """Return from where on samples are too far apart for a finding; None if any rate does.
 
         A quarter more than `fine_interval_s`, as no collector keeps time exactly.
         """

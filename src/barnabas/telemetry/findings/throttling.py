@@ -1,7 +1,7 @@
 """Computes the cost of throttling: the clock speed that a card lost to it.
 
-A card that is held back for a whole window never shows in it how fast it could go. So its clock is
-compared with the fastest that the exporter names or that the card was ever seen at.
+A card that is throttled for a whole window does not show its full speed in it. So its clock is
+compared with the highest clock that the exporter reports or that was ever observed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ THROTTLED = frozenset({Name.POWER_CAPPED, Name.THERMAL_THROTTLED})
 def with_lost_clock(
     found: Iterable[Finding], windows: Iterable[Window], gpus: Mapping[str, Memory]
 ) -> list[Finding]:
-    """Say in each finding of throttling how much clock was lost, where that is known."""
+    """Add the lost clock speed to each finding of throttling, if it is known."""
     means = {window.gpu_id: window.sm_clock_mean for window in windows}
     return [
         _with_lost_clock(each, means.get(each.gpu_id), gpus.get(each.gpu_id))

@@ -1,7 +1,7 @@
 """Computes the cost of idle cards: energy, its price, and the price of the card hours.
 
-Two sums that must not be added without a thought: the energy that idle cards drew is paid for each
-kWh; the hours of an idle card are paid for as capital or rent, whether or not it draws power.
+Do not simply add the two sums: energy of idle cards is paid by kWh; the hours of an idle card are
+capital costs or rent, whether or not it draws power.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 BY = ("hostname", "namespace", "gpu_id")
-"""What waste can be summed by."""
+"""The columns by which waste can be summed."""
 
 JOULES_A_KWH = 3_600_000.0
 SECONDS_AN_HOUR = 3_600.0
@@ -25,7 +25,7 @@ MIB_A_GIB = 1_024.0
 def waste(findings: "DataFrame", by: str, thresholds: Thresholds) -> "DataFrame":
     """Sum idle findings by host, namespace or GPU; the most expensive first.
 
-    Parked memory is found in windows that are idle anyway: it adds GiB hours, not energy.
+    Parked memory is found in idle windows: it adds GiB hours, not energy.
     """
     if by not in BY:
         raise ValueError(f"waste can be summed by {', '.join(BY)}, not by {by!r}")

@@ -1,8 +1,8 @@
 """NVIDIA's XID codes: what each means and what an operator should do.
 
-`DCGM_FI_DEV_XID_ERRORS` is a gauge that holds the last code, so an XID is a change of it, not a
-sample. Codes fall into three groups: those that ask for the card to be drained, those that are the
-job's own fault or were contained, and those that we do not know and will not hide.
+`DCGM_FI_DEV_XID_ERRORS` is a gauge with the last code, so an XID is a change of it, not a sample.
+There are three groups of codes: those after which the card must be drained, those that are the
+job's own fault or were contained, and unknown ones, which are also reported.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from barnabas.telemetry.findings.severity import Severity
 
 @dataclass(frozen=True)
 class Xid:
-    """A code, in an operator's words."""
+    """The meaning of a code, and the action for an operator."""
 
     code: int
     meaning: str
@@ -48,6 +48,6 @@ KNOWN = {
 
 
 def xid(code: int) -> Xid:
-    """Return what is known of a code; an unknown one is worth a look."""
+    """Return the meaning of a code; an unknown one must be looked up."""
     unknown = "look the code up in NVIDIA's XID catalogue"
     return KNOWN.get(code) or Xid(code, "a code not listed here", unknown, Severity.WARNING)

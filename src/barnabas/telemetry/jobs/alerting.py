@@ -3,13 +3,13 @@
     gold_10s -> rules and peers (Spark) -> Arrow -> assess (driver) -> findings, alerts, gpu-alerts
 
 The job follows gold's notes, so that it reads complete batches only, in their order. Spark reduces
-them to one narrow row a GPU and window, with what the rules found in it. What needs memory is
-assessed on the driver: the state is one small record a GPU, and the rows of 16,384 GPUs take half a
-second for each ten seconds.
+them to one narrow row for each GPU and window, with the findings of the rules. Findings that need
+history are assessed on the driver: the state is one small record for each GPU, and the rows of
+16,384 GPUs take half a second for each ten seconds.
 
-Exactly once: a batch is a function of its rows and of the state that the batch before left, and
-everything it writes carries the batch's number. Files of a batch that runs again replace
-themselves, the sink sends each batch once, and the note of `findings` comes last.
+Exactly once: a batch is a function of its rows and of the state after the previous batch, and
+everything it writes has the batch's number. A batch that runs again replaces its files, the sink
+sends each batch once, and the note of `findings` is written last.
 """
 
 import json
@@ -57,7 +57,7 @@ def notes_stream(spark: "SparkSession", lake: Lake, files_at_once: int) -> "Data
 def write_batch(
     lake: Lake, thresholds: Thresholds, send: Send
 ) -> Callable[["DataFrame", int], None]:
-    """Return what foreachBatch calls."""
+    """Return the function for foreachBatch."""
     store = StateStore(lake)
 
     def write(notes: "DataFrame", batch_id: int) -> None:
@@ -89,14 +89,14 @@ def write_batch(
 
 
 class Clocks:
-    """The clocks that silver found wrong, as far as windows are closed."""
+    """The wrong clocks that silver detected, up to the closed windows."""
 
     def __init__(self, lake: Lake, state: skew.State | None) -> None:
         self._lake = lake
         self.state = state
 
     def due(self, windows: list[Window]) -> list[skew.Skew]:
-        """Return what belongs to windows and those before them, and go on from there."""
+        """Return the Skews up to these windows, and continue after them."""
         ends = (each.window_end for each in windows)
         found, self.state = skew.due(self._lake, self.state, ends)
         return found
@@ -105,7 +105,7 @@ class Clocks:
 def assess_batch(
     gold: "DataFrame", before: FleetState, thresholds: Thresholds, clocks: Clocks | None = None
 ) -> Assessment:
-    """Return what the rows of a batch of gold come to, given the batch before."""
+    """Return the result of the rows of a batch of gold, given the previous state."""
     rows = reduced(gold, thresholds).toArrow()
     windows = arrow.windows_from(rows)
     skews = clocks.due(windows) if clocks else []
@@ -113,7 +113,7 @@ def assess_batch(
 
 
 def reduced(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
-    """Return what an assessment needs of rows of level gpu, with the column `found`."""
+    """Return the columns of rows of level gpu that an assessment needs, with `found`."""
     cards = peers.with_peers(gold.where(F.col("level") == "gpu"), thresholds)
     every_rule = (*rules.window_rules(thresholds), peers.straggler())
     rows = rules.with_findings(cards, every_rule).withColumns(
@@ -123,7 +123,7 @@ def reduced(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
 
 
 def records(spark: "SparkSession", alerts: list[Alert]) -> "DataFrame":
-    """Return alerts as rows for the sink, in one partition: their order is that of time."""
+    """Return alerts as rows for the sink, in one partition, in the order of time."""
     rows = [(*record_of(alert), topics.ALERTS) for alert in alerts]
     return spark.createDataFrame(rows, "key binary, value binary, topic string").coalesce(1)
 
@@ -137,7 +137,7 @@ def record_of(alert: Alert) -> tuple[bytes, bytes]:
 
 
 def _gold(notes: "DataFrame", lake: Lake) -> "Iterator[DataFrame]":
-    """Return the rows that notes speak of, in their order and in pieces of a bounded size."""
+    """Return the rows of the batches in notes, in order and in pieces of a bounded size."""
     filled = notes.where("rows > 0").select("batch", "rows").orderBy("batch").collect()
     schema = ", ".join(f"{each.name} {each.type}" for each in lake_tables.GOLD)
     reader = notes.sparkSession.read.schema(schema)
@@ -147,7 +147,7 @@ def _gold(notes: "DataFrame", lake: Lake) -> "Iterator[DataFrame]":
 
 
 def _grouped(files: list[tuple[str, int]]) -> list[list[str]]:
-    """Put small files together, given their rows."""
+    """Combine small files, given their numbers of rows."""
     groups: list[list[str]] = []
     together = 0
     for name, rows in files:
@@ -160,7 +160,7 @@ def _grouped(files: list[tuple[str, int]]) -> list[list[str]]:
 
 
 def _cuts(lake: Lake, files: list[str]) -> list[int]:
-    """Return the starts of windows before which rows must be cut; all of a window stay together."""
+    """Return the window starts at which to divide rows; rows of a window stay together."""
     starts = lake.read_table(SOURCE, files, ["window_start"])["window_start"]
     times, counts = np.unique(starts.cast("int64").to_numpy(), return_counts=True)
     piece = (np.cumsum(counts) - 1) // ROWS_AT_ONCE

@@ -1,7 +1,7 @@
 """Runs one micro-batch of a job, from `foreachBatch` to its note in the lake.
 
-Tasks write files and report on them; the driver gathers the reports and completes the batch. What a
-task writes is named after batch and partition, so that a second attempt replaces the first.
+Tasks write files and report on them; the driver collects the reports and completes the batch. Files
+of a task are named after batch and partition, so that a second attempt replaces the first.
 """
 
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Report = dict[str, Any]
 Task = Callable[[int, Iterator[pa.RecordBatch]], Report]
-"""Takes the number of the partition and its rows, returns what the driver must know."""
+"""Takes the number of the partition and its rows, returns a report for the driver."""
 
 
 class ForeignBatchError(Exception):
@@ -40,10 +40,9 @@ def reports(rows: "DataFrame", task: Task) -> list[Report]:
 
 
 def done_before(lake: Lake, table: str, batch_id: int, query_id: str) -> bool:
-    """Return whether the batch is complete; a crash may come between that and Spark's own
-    commit."""
+    """Return whether the batch is complete; a crash may happen before Spark's own commit."""
     note = lake.note(table, batch_id)
-    # Retention removes old notes: a new checkpoint would find room for its first batch.
+    # Retention removes old notes, so a new checkpoint could write its first batch.
     is_foreign = note is None and batch_id == 0 and lake.last_batch(table) > 0
     if is_foreign or (note is not None and note["query"] != query_id):
         raise ForeignBatchError(
@@ -54,7 +53,7 @@ def done_before(lake: Lake, table: str, batch_id: int, query_id: str) -> bool:
 
 
 def note_before(lake: Lake, table: str, batch_id: int) -> Note:
-    """Return the note of the batch before; empty for the first."""
+    """Return the note of the previous batch; empty for the first."""
     if batch_id == 0:
         return {}
     note = lake.note(table, batch_id - 1)

@@ -1,7 +1,7 @@
 """The bronze job: stores every record of the topic unchanged, with its partition and offset.
 
-Nothing is read into the values, so that nothing can be wrong with them: what silver misjudges can
-be judged again from here.
+Values are not parsed, so none is refused: if silver has a bug, its rows can be computed again from
+this table.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ COLUMNS = [column.name for column in lake_tables.BRONZE]
 
 
 def write_batch(lake: Lake) -> Callable[["DataFrame", int], None]:
-    """Return what foreachBatch calls."""
+    """Return the function for foreachBatch."""
     started = False
 
     def write(rows: "DataFrame", batch_id: int) -> None:

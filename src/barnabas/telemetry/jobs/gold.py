@@ -3,20 +3,20 @@
     silver -> packets -> watermark -> window and bucket of GPUs -> statistics -> gold
 
 A window closes when the watermark passes its end, for all GPUs in the same micro-batch (append
-mode). What is aggregated are the rows themselves, in packets (see `lake_source`): a window holds
-few samples of a GPU, and exact percentiles, falls of utilisation and changes of an XID all need
-them in their order. So Spark groups, keeps and closes; `rollups` computes, whole columns at a time,
-once for each window. The driver, where a window is whole, adds what the samples of earlier windows
-stand for (see `covering`), and hosts and models.
+mode). Spark aggregates the rows themselves, in packets (see `lake_source`): a window has few
+samples of a GPU, and exact percentiles, falls of utilisation and changes of an XID all need them in
+their order. So Spark groups, stores and closes; `rollups` computes, whole columns at a time, once
+for each window. The driver, which has complete windows, adds the time that samples of earlier
+windows cover (see `covering`), and hosts and models.
 
     LAKE/_work/gold_10s-lasts/batch-0000000042.parquet    the last sample of each GPU
 
-Batch N starts from the last samples that the note of batch N-1 names, so that a batch that runs
-again comes to the same rows.
+Batch N starts from the last samples that the note of batch N-1 names, so that a repeated batch has
+the same rows.
 
-Silver has refused what is late, by its own watermark, which follows the broker's clock. Spark's
-follows the samples, of which some may be ahead of that clock by `ahead_s`: it waits that much
-longer, so that nothing that silver took is too late here.
+Silver has refused late samples by its own watermark, which follows the broker's clock. Spark's
+watermark follows the samples, of which some may be ahead of that clock by `ahead_s`: it waits that
+much longer, so that no sample that silver accepted is too late here.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 WIDTHS_S = {"gold_10s": 10, "gold_1m": 60}
 BUCKETS = 16
-"""How many groups of GPUs share a window: as many pieces of state, and tasks at most."""
+"""How many groups of GPUs a window has: the number of pieces of state, and of tasks at most."""
 SCHEMA = ", ".join(
     [f"{column.name} {column.type}" for column in (*GOLD, *EDGES)]
     + [f"{values_of(metric)} array<double>" for metric in ROLLED]
@@ -85,7 +85,7 @@ def _rolled(
 
         for group in groups:
             contents = group.column(0).flatten().to_pylist()
-            if contents:  # a packet that only tells the time has none
+            if contents:  # a packet with only the time has none
                 found = by_gpu(unpacked(contents), width_s, thresholds)
                 yield from found.cast(WITH_VALUES).to_batches()
 
@@ -95,13 +95,13 @@ def _rolled(
 def write_batch(
     lake: Lake, table: str, thresholds: Thresholds
 ) -> Callable[["DataFrame", int], None]:
-    """Return what foreachBatch calls."""
+    """Return the function for foreachBatch."""
     store = _LastsStore(lake, table)
 
     def write(closed: "DataFrame", batch_id: int) -> None:
         query_id = lake.query_id(table)
         if batches.done_before(lake, table, batch_id, query_id):
-            # The rows are there, but Spark's state for this batch may not be.
+            # The rows are written, but Spark's state for this batch may not be.
             closed.write.format("noop").mode("overwrite").save()
             return
         before = batches.note_before(lake, table, batch_id)
@@ -123,7 +123,7 @@ def write_batch(
 
 
 class _LastsStore:
-    """The last samples of GPUs, in the lake. Notes name the file; the latest are at hand."""
+    """The last samples of GPUs, in the lake. Notes name the file; the latest are in memory."""
 
     def __init__(self, lake: Lake, table: str) -> None:
         self._lake = lake
@@ -131,7 +131,7 @@ class _LastsStore:
         self._latest: tuple[str, Lasts] | None = None
 
     def after(self, note: Note) -> Lasts:
-        """Return the last samples after a batch; a batch of version 0.1 left none."""
+        """Return the last samples after a batch; a batch of version 0.1 has none."""
         found = note.get("lasts")
         if found is None:
             return NOTHING
@@ -146,19 +146,19 @@ class _LastsStore:
         return self._latest[1]
 
     def save(self, name: str, lasts: Lasts) -> Note:
-        """Write the last samples and return what the note says of them."""
+        """Write the last samples and return the entries for the note."""
         file = self._lake.write_table(self._folder, name, lasts.rows)
         self._latest = (file, lasts)
         return {"lasts": {"file": file, "until_us": lasts.until_us}}
 
     def same(self, note: Note) -> Note:
-        """Return what the note of a batch without windows says."""
+        """Return the entries for the note of a batch without windows."""
         return {"lasts": note["lasts"]} if "lasts" in note else {}
 
     def remove_others(self, notes: Iterable[Note]) -> None:
-        """Remove what earlier batches left than these.
+        """Remove the files of earlier batches than these.
 
-        The last samples before the newest batch stay: it runs again where its note is lost.
+        The last samples before the newest batch stay: it runs again if its note is lost.
         """
         kept = {note["lasts"]["file"] for note in notes if "lasts" in note}
         others = [name for name in self._lake.names(self._folder) if name not in kept]
@@ -166,6 +166,6 @@ class _LastsStore:
 
 
 def _extent(whole: pa.Table) -> dict[str, int | None]:
-    """Return how far event time is, for those who follow."""
+    """Return the event time, for the jobs that follow."""
     ends = whole["window_end"].cast(pa.int64())
     return {"event_us": pc.max(ends).as_py() if whole.num_rows else None}

@@ -1,7 +1,7 @@
 """Tracks the progress of each job, from Spark's reports, the lake's notes and the broker's offsets.
 
-Counts are of this run. What Spark calls a batch counts once it was added to its table: idle
-triggers report too, under the number of the batch that is to come.
+Counts are those of this run. A batch of Spark counts once it was added to its table: idle triggers
+also report, under the number of the next batch.
 """
 
 import json
@@ -27,12 +27,12 @@ Document = dict[str, Any]
 
 @dataclass
 class JobProgress:
-    """One job, as it is shown."""
+    """One job, for display."""
 
     name: str
     state: str = "starting"
     batches: int = 0
-    """Completed in this run."""
+    """The batches that were completed in this run."""
     rows: int = 0
     rows_per_s: float = 0.0
     lag: int | None = None
@@ -46,7 +46,7 @@ class JobProgress:
 
 @dataclass
 class Totals:
-    """What this run did to the tables."""
+    """The counts of this run for the tables."""
 
     messages: int = 0
     samples: int = 0
@@ -57,11 +57,11 @@ class Totals:
 
     @property
     def refused_count(self) -> int:
-        """How many times something was refused, late samples included."""
+        """The number of refusals, including late samples."""
         return sum(self.refused.values())
 
     def take(self, table: str, note: Note) -> None:
-        """Count what a completed batch holds."""
+        """Count the content of a completed batch."""
         if table == "silver":
             self.messages += note["messages"]
             self.samples += note["samples"]
@@ -74,10 +74,10 @@ class Totals:
 
 
 class Followed:
-    """The notes of a table, each handed out once as it appears."""
+    """The notes of a table, each returned once when it appears."""
 
     def __init__(self, lake: Lake, table: str) -> None:
-        """Begin after what is there: that was another run."""
+        """Begin after the existing notes, which are those of earlier runs."""
         self._lake = lake
         self.table = table
         names = lake.names(f"{NOTES}/{table}")
@@ -86,11 +86,11 @@ class Followed:
 
     @property
     def count(self) -> int:
-        """How many batches the table has had."""
+        """The number of batches of the table."""
         return self._next
 
     def new(self) -> list[Note]:
-        """Return the notes that have come since the last time."""
+        """Return the notes that appeared since the last call."""
         found = []
         while (note := self._lake.note(self.table, self._next)) is not None:
             found.append(note)
@@ -100,7 +100,7 @@ class Followed:
 
 
 def number(name: str) -> int:
-    """Return the batch that the name of a file speaks of."""
+    """Return the batch in the name of a file."""
     found = _NUMBER.search(name)
     assert found is not None, f"{name} is not the name of a batch"
     return int(found[1])
@@ -137,7 +137,7 @@ class Measured:
         return len(self._rows) > before
 
     def _take_state(self, report: Document) -> None:
-        """Take over what Spark itself holds between batches, and its watermark."""
+        """Store the size of Spark's state between batches, and its watermark."""
         operators = report.get("stateOperators") or []
         if operators:
             self.progress.state_rows = sum(int(each["numRowsTotal"]) for each in operators)
@@ -149,7 +149,7 @@ class Measured:
     def compare(
         self, report: Document | None, ends: Mapping[str, Mapping[str, int]], upstream: int | None
     ) -> None:
-        """Work out the lag: the ends of the topic, or of the table before it, less its position."""
+        """Compute the lag: the ends of the topic, or of the previous table, less its position."""
         position = _position(report)
         if position is None:
             return
@@ -162,7 +162,7 @@ class Measured:
         self.progress.lag = None if taken is None else max(0, upstream - 1 - int(taken))
 
     def read_note(self, note: Note | None) -> None:
-        """Take over what the note of the last batch says."""
+        """Apply the note of the last batch."""
         if note is None:
             return
         self.progress.watermark_us = note.get("watermark_us", self.progress.watermark_us)
@@ -196,7 +196,7 @@ class Measured:
             return self._footers[name]
         try:
             file = pq.ParquetFile(f"{folder}/{name}", filesystem=self._lake.files())
-        except FileNotFoundError:  # passed by the watermark meanwhile
+        except FileNotFoundError:  # removed meanwhile, after the watermark passed it
             return 0
         with file:
             return int(file.metadata.num_rows)
@@ -211,7 +211,7 @@ def _text(lake: Lake, path: str) -> str | None:
 
 
 def _position(report: Document | None) -> Document | None:
-    """Return where the job's source stands after a batch."""
+    """Return the position of the job's source after a batch."""
     sources = (report or {}).get("sources") or [{}]
     found = sources[0].get("endOffset")
     if isinstance(found, str):
@@ -220,7 +220,7 @@ def _position(report: Document | None) -> Document | None:
 
 
 def lag(position: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]]) -> int | None:
-    """Return how many messages lie between a position and the ends of its topics."""
+    """Return the number of messages between a position and the ends of its topics."""
     if not ends:
         return None
     behind = 0
@@ -231,5 +231,5 @@ def lag(position: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]]) -> i
 
 
 def reports_of(query: "StreamingQuery") -> list[Document]:
-    """Return what Spark reports of the last batches of a query, oldest first."""
+    """Return Spark's reports of the last batches of a query, oldest first."""
     return [json.loads(each.json) for each in query.recentProgress]

@@ -1,8 +1,8 @@
 """Packs the package into one zip file for workers on which Barnabas is not installed.
 
-Python imports from zip files, so that this is all of Barnabas that a worker needs. What Barnabas
-itself imports cannot travel this way, as much of it is compiled: `REQUIREMENTS` must be in the
-Python of the workers.
+Python imports from zip files, so a worker needs nothing else of Barnabas. The packages that
+Barnabas imports cannot be sent in this way, as many of them are compiled: `REQUIREMENTS` must be
+installed in the Python of the workers.
 """
 
 import zipfile
@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 ARCHIVE = "barnabas_package.zip"
-"""Unlike the name that users give theirs: Spark takes no two files of one name."""
+"""Different from usual names of users' files: Spark refuses two files of the same name."""
 SUBMIT = "barnabas_submit.py"
 PACKAGES = ("barnabas", "pyspark_barnabas")
 LEFT_OUT = {"__pycache__"}
@@ -27,7 +27,7 @@ REQUIREMENTS = {
     "crc32c": "crc32c>=2.7",
     "lz4": "lz4>=4.3",
 }
-"""What workers import, and what pip calls it."""
+"""The packages that workers import, with their names for pip."""
 
 SUBMIT_TEXT = '''"""What spark-submit starts: `barnabas telemetry run` with the same options."""
 
@@ -38,13 +38,13 @@ main()
 
 
 def own_archive() -> Path | None:
-    """Return the zip that this package runs from: spark-submit has sent it to the workers."""
+    """Return the zip from which this package runs; spark-submit has sent it to the workers."""
     found = files("barnabas")
     return None if isinstance(found, Path) else Path(str(found)).parent
 
 
 def write(target: Path) -> int:
-    """Write the zip; return how many files it holds."""
+    """Write the zip; return the number of its files."""
     count = 0
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:

@@ -1,12 +1,12 @@
-"""Defines the streaming jobs of the pipeline, each with a checkpoint of its own in the lake.
+"""Defines the streaming jobs of the pipeline, each with its own checkpoint in the lake.
 
     topic gpu-telemetry -> bronze
     topic gpu-telemetry -> silver -> gold_10s, gold_1m
     gold_10s -> findings, alerts, topic gpu-alerts
 
 `start` runs them side by side until they are stopped; `drain` runs them one stage after the other
-until everything that is there is in the tables. A job may be killed at any point: its next start
-goes on from its checkpoint, and the lake has every batch once (see `lake`).
+until all present messages are in the tables. A job may be killed at any point: its next start
+continues from its checkpoint, and the lake has every batch once (see `lake`).
 """
 
 from collections.abc import Callable, Mapping
@@ -36,8 +36,8 @@ SESSION = {
 }
 """Settings of a session that runs the jobs; speculation would have two tasks write one file.
 
-A kill within the first batch leaves a draft in the checkpoint, which Spark would not start from
-again; that a checkpoint belongs to its table is looked at here (see `batches`)."""
+A kill within the first batch leaves an incomplete checkpoint, from which Spark would not start
+again; this package itself checks that a checkpoint belongs to its table (see `batches`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,19 +49,19 @@ class JobSettings:
     table_format: str = "parquet"
     thresholds: Thresholds = field(default_factory=Thresholds)
     trigger_s: float = 10.0
-    """How often a job looks for more; a micro-batch costs a third of a second however small."""
+    """How often a job looks for more; even a small micro-batch costs a third of a second."""
     messages_a_batch: int = 200_000
-    """At most; it bounds the memory of a task when a job has to catch up. Gold takes no more rows
-    at once: where cards are sampled rarely, each row is a window of its own, and the driver holds
+    """The maximum; it bounds the memory of a task when a job has to catch up. Gold takes no more
+    rows at once: if cards are sampled rarely, each row is a separate window, and the driver holds
     all windows that close at the same time."""
     batches_at_once: int = 8
-    """How many batches of one job a batch of the next takes at most."""
+    """The maximum number of batches of one job in a batch of the next."""
     connector: str = "barnabas"
     """The format of source and sink; `kafka` is Spark's own, whose writes are at least once."""
     client: Mapping[str, str] = field(default_factory=dict)
     """Properties of the client, such as those for TLS, without `kafka.`."""
     source_options: Mapping[str, str] = field(default_factory=dict)
-    """More options for the source; they win."""
+    """More options for the source; they override the others."""
     value_bytes_max: int = SilverSettings.value_bytes_max
     latest: bool = True
     topic: str = topics.SAMPLES
@@ -129,7 +129,7 @@ def start(
 
 
 def drain(spark: "SparkSession", settings: JobSettings, jobs: tuple[Job, ...] = JOBS) -> None:
-    """Run jobs until nothing is left to do; raise what stopped one of them."""
+    """Run jobs until no work is left; raise the error that stopped one of them."""
     place = prepare(spark, settings)
     for stage in sorted({job.stage for job in jobs}):
         chosen = [job for job in jobs if job.stage == stage]
@@ -138,7 +138,7 @@ def drain(spark: "SparkSession", settings: JobSettings, jobs: tuple[Job, ...] = 
 
 
 def _await_all(queries: "list[StreamingQuery]") -> None:
-    """Wait for all; where one fails, stop the others."""
+    """Wait for all; if one fails, stop the others."""
     try:
         for query in queries:
             query.awaitTermination()
@@ -148,7 +148,7 @@ def _await_all(queries: "list[StreamingQuery]") -> None:
 
 
 def prepare(spark: "SparkSession", settings: JobSettings) -> Lake:
-    """Make connector, topics and tables ready; return the lake."""
+    """Prepare connector, topics and tables; return the lake."""
     if settings.connector == "barnabas":
         from barnabas.spark import register
 
@@ -181,11 +181,11 @@ def messages(spark: "SparkSession", settings: JobSettings) -> "DataFrame":
 
 
 def sender(settings: JobSettings) -> silver.Send:
-    """Return what sends rows to topics, once for each query and batch.
+    """Return the function that sends rows to topics, once for each query and batch.
 
-    One task sends all rows of a batch, so that they are in one transaction: there is no state in
-    between for a replay to get wrong. The lake notices a checkpoint that was replaced
-    (`batches.py`), so the sink need not compare rows.
+    One task sends all rows of a batch, so that they are in one transaction: a replay finds all of
+    them or none. The lake detects a replaced checkpoint (`batches.py`), so the sink need not
+    compare rows.
     """
 
     def send(rows: "DataFrame", query_id: str, batch_id: int) -> None:

@@ -1,19 +1,19 @@
 """Lists dead letters and sends chosen ones back to the topic they came from.
 
-A record of the DLQ is the original key, value and headers, and headers of its own that say where
-it came from and why it was refused:
+A record of the DLQ has the original key, value and headers, and additional headers with its origin
+and the reason of the refusal:
 
     dlq.topic, dlq.partition, dlq.offset, dlq.reason, dlq.detail, dlq.time
 
-Redriving sends the original bytes to the partition they came from, with one header more,
-dlq.redriven, that counts how often that was done. What was redriven is remembered as committed
-offsets of groups, which every Kafka tool can show and move: one group for runs over everything,
-and one for each reason, since a run for one reason skips the records of the others.
+Redriving sends the original bytes to their original partition, with one more header, dlq.redriven,
+which counts the redrives. Progress is stored as committed offsets of groups, which every Kafka tool
+can show and change: one group for runs over everything, and one for each reason, since a run for
+one reason skips the records of the others.
 
     a record is due  <=>  its offset is at or past the commits of all groups that it belongs to
 
-Commits follow the broker's confirmation, so a crash in between sends some records twice: silver
-drops duplicates.
+Offsets are committed after the broker's acknowledgement, so a crash in between sends some records
+twice: silver drops duplicates.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ Committed = Mapping[int, int]
 
 
 class Origin(NamedTuple):
-    """Where a record was refused."""
+    """The topic, partition and offset at which a record was refused."""
 
     topic: str
     partition: int | None
@@ -63,18 +63,18 @@ class Refusal:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it was refused; a message with several metrics can have several reasons."""
+        """The reasons of the refusal; a message with several metrics can have several."""
         words = (self.header("dlq.reason") or NO_REASON).split(",")
         return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
 
     @property
     def detail(self) -> str:
-        """What exactly was wrong."""
+        """The description of the problem."""
         return self.header("dlq.detail") or ""
 
     @property
     def origin(self) -> Origin | None:
-        """Where it came from; None where it does not say."""
+        """The origin of the record; None if it does not say."""
         topic = self.header("dlq.topic")
         if not topic:
             return None
@@ -84,7 +84,7 @@ class Refusal:
 
     @property
     def redriven(self) -> int:
-        """How often it was sent back before."""
+        """The number of earlier redrives."""
         return _whole(self.header(REDRIVEN)) or 0
 
     def headers_to_send(self) -> list[Header]:
@@ -94,7 +94,7 @@ class Refusal:
 
 
 class Choice(NamedTuple):
-    """Which records a run is for."""
+    """The records that a run selects."""
 
     reason: str | None = None
     partition: int | None = None
@@ -103,7 +103,7 @@ class Choice(NamedTuple):
     is_forced: bool = False
 
     def names(self, refusal: Refusal) -> bool:
-        """Return whether a record is among those asked for."""
+        """Return whether a record is selected."""
         return (
             (self.reason is None or self.reason in refusal.reasons)
             and self.partition in (None, refusal.partition)
@@ -112,33 +112,33 @@ class Choice(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The group that remembers a run of this choice."""
+        """The group that stores the progress of a run with this selection."""
         return GROUP if self.reason is None else reason_group(self.reason)
 
     @property
     def is_remembered(self) -> bool:
-        """Whether commits can say what was done; a single record has none of its own."""
+        """Whether progress can be committed; for a single record it cannot."""
         return self.offset is None
 
 
 def reason_group(reason: str) -> str:
-    """Return the group that remembers the redrives for one reason."""
+    """Return the group that stores the progress of redrives for one reason."""
     return f"{GROUP}.{reason}"
 
 
 @dataclass
 class Plan:
-    """What is to be done with the records that are read, and how many of each kind there are."""
+    """The decisions about records, and their counts."""
 
     choice: Choice
     everything: Committed
     by_reason: dict[str, Committed] = field(default_factory=dict)
     due: Counter[str] = field(default_factory=Counter)
     passed: Counter[str] = field(default_factory=Counter)
-    """Records that stay, by why."""
+    """The number of records that stay, by reason."""
 
     def takes(self, refusal: Refusal) -> bool:
-        """Return whether a record goes back, and count it."""
+        """Return whether a record is sent back, and count it."""
         why = self._why_not(refusal)
         if why == "":
             self.due.update(refusal.reasons)
@@ -147,7 +147,7 @@ class Plan:
         return why == ""
 
     def _why_not(self, refusal: Refusal) -> str | None:
-        """Return why a record stays: "" where it does not, None where it was not selected."""
+        """Return the reason why a record stays: "" if it does not, None if it was not selected."""
         choice = self.choice
         if not choice.names(refusal):
             return None
@@ -201,7 +201,7 @@ def tally(refusals: Iterable[Refusal], into: dict[str, Tally]) -> None:
 
 
 def how_to_force(choice: Choice) -> str:
-    """Return what to type to redrive again what was redriven."""
+    """Return the command that redrives the same records again."""
     return (
         f"--force sends again what was sent; `barnabas group reset {choice.group} "
         f"--topic {REFUSED} --to-earliest --execute` forgets that it was"

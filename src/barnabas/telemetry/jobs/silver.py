@@ -1,20 +1,20 @@
 """The silver job: validates each message and stores the valid ones with a column for each metric.
 
-A batch in two steps. Tasks validate their part of the messages, in one pass over Arrow batches, and
-write three files: rows, the numbers of their samples, and an outbox of dead letters and latest
+A batch has two steps. Tasks validate their part of the messages, in one pass over Arrow batches,
+and write three files: rows, the numbers of their samples, and an outbox of dead letters and latest
 states. Then the driver sends the outbox through the exactly-once sink and completes the batch with
-a note. The note carries what the next batch needs: event time so far, and which files of sample
-numbers the watermark has not passed. So the state of silver is its table, and nothing of it grows
+a note. The note has the state for the next batch: event time so far, and the files of sample
+numbers that the watermark has not passed. So the state of silver is in its table, and does not grow
 with the stream.
 
-The watermark of a batch is the newest event time of the batches before it less `late_after_s`;
-within a batch the same holds along each partition. It is kept here, and not with Spark's operator,
-because a sample must not move it beyond the broker's clock, or one fast clock would make a fleet
-late.
+The watermark of a batch is the newest event time of the previous batches less `late_after_s`;
+within a batch the same applies along each partition. Spark's operator is not used, because a sample
+must not advance the watermark beyond the broker's clock: otherwise one fast clock would make a
+fleet late.
 
-gpu-latest: each batch sends the newest row it has of each GPU and MIG instance. The log keeps the
-order of batches, so that the last one wins; a sample that came late, in a later batch than a newer
-one, shows until the next sample.
+gpu-latest: each batch sends its newest row of each GPU and MIG instance. The log keeps the order of
+batches, so that the last one counts; if a late sample is in a later batch than a newer one, it is
+shown until the next sample.
 """
 
 import time
@@ -56,7 +56,7 @@ TABLE = "silver"
 NUMBERS = f"{WORK}/silver-numbers"
 OUTBOX = f"{WORK}/silver-outbox"
 SLICE_S = 10
-"""Files note which slices of event time they hold, of the width of the narrowest window."""
+"""Files list the slices of event time that they cover, of the width of the narrowest window."""
 INPUT = [column.name for column in lake_tables.BRONZE]
 OUTBOX_SCHEMA = pa.schema(
     [
@@ -76,7 +76,7 @@ class SilverSettings:
 
     thresholds: Thresholds = field(default_factory=Thresholds)
     value_bytes_max: int = 65_536
-    """A snapshot takes 1 KB; what is far larger is no reading, and parsing it would cost."""
+    """A snapshot takes 1 KB; a far larger message is not a reading, and expensive to parse."""
     latest: bool = True
     """Whether to keep gpu-latest."""
 
@@ -84,7 +84,7 @@ class SilverSettings:
 def write_batch(
     lake: Lake, settings: SilverSettings, send: Send
 ) -> Callable[["DataFrame", int], None]:
-    """Return what foreachBatch calls."""
+    """Return the function for foreachBatch."""
     clean = False
 
     def write(messages: "DataFrame", batch_id: int) -> None:
@@ -110,7 +110,7 @@ def write_batch(
 
 
 def _remove_leftovers(lake: Lake, batch_id: int, before: Note) -> None:
-    """Remove what a run that was killed may have left, of this batch or of the one before."""
+    """Remove files of a killed run, of this batch or of the previous one."""
     known = {entry["file"] for entry in before.get("numbers", [])}
     lake.remove_batch(TABLE, batch_id)
     lake.remove(OUTBOX, lake.names(OUTBOX))
@@ -120,10 +120,10 @@ def _remove_leftovers(lake: Lake, batch_id: int, before: Note) -> None:
 def _validated_parts(
     lake: Lake, messages: "DataFrame", batch_id: int, settings: SilverSettings, before: Note
 ) -> list[Report]:
-    """Validator in parallel; alone where parts turn out to hold the same samples.
+    """Validate in parallel; in a single task if parts have the same samples.
 
-    Samples of a GPU have one key, so that one partition has them all and parts do not meet. They
-    do where the topic grew in the meantime or a producer sets keys of its own.
+    Samples of a GPU have one key, so one partition has them all and parts do not overlap. They do
+    if the topic got more partitions meanwhile or a producer sets other keys.
     """
     task = _task(lake, batch_id, settings, before)
     parts = batches.reports(messages, task)
@@ -148,7 +148,7 @@ def _numbers(lake: Lake, entries: Iterable[Note]) -> list[Numbers]:
 
 
 def _note(before: Note, parts: list[Report], late_after_s: float) -> Note:
-    """Return what the batch holds and what the next one needs."""
+    """Return the content of the batch and the state for the next one."""
     known = [part["event_us"] for part in parts if part["event_us"] is not None]
     if before.get("event_us") is not None:
         known.append(before["event_us"])
@@ -208,7 +208,7 @@ class _PartWriting:
         self._now = _iso(datetime.fromtimestamp(time.time(), UTC))
 
     def report(self, records: Iterator[pa.RecordBatch], seen: Seen) -> Report:
-        """Validator and write everything; return what the driver must know."""
+        """Validate and write everything; return a report for the driver."""
         verdicts = Verdicts()
         newest: Newest = {}
         messages = 0
@@ -285,7 +285,7 @@ class _PartWriting:
 
 
 def _count(rows: pa.Table) -> int:
-    """Return how many values rows hold."""
+    """Return the number of values in rows."""
     nulls = sum(rows.column(name).null_count for name in COLUMNS)
     others = len(entries(rows.column("other"))[0])
     return int(rows.num_rows * len(COLUMNS) - nulls + others)
@@ -299,7 +299,7 @@ def _newest(sources: np.ndarray, time_us: np.ndarray) -> np.ndarray:
 
 
 def latest_messages(rows: pa.Table) -> pa.Table:
-    """Return rows as messages for gpu-latest: JSON with what is known, keyed by GPU.
+    """Return rows as messages for gpu-latest: JSON with the known values, keyed by GPU.
 
     The key of a MIG instance is GPU/INSTANCE.
     """

@@ -1,11 +1,10 @@
 """Starts the Spark session that the jobs run in, on this machine or on a cluster.
 
-What Spark, its JVM and its Python workers say goes to a file: a display must not be torn by log
-lines, and an operator finds the cause of a failure in one place.
+The output of Spark, its JVM and its Python workers goes to a file, so that log lines do not disturb
+the display, and an operator finds the cause of a failure in one place.
 
-On a cluster the package travels with the session (see `packing`), and the workers are asked for
-what they lack before the first job starts (see `workers`): one sentence now is better than a
-traceback from somewhere else later.
+On a cluster the package is sent with the session (see `packing`), and missing packages of the
+workers are found before the first job starts (see `workers`), instead of by a traceback later.
 """
 
 import os
@@ -29,17 +28,17 @@ if TYPE_CHECKING:
 
 JAVA_OLDEST = 17
 TASK_ATTEMPTS = 4
-"""As on a cluster: a worker process that dies costs a task, not the query."""
+"""As on a cluster, a worker process that dies fails a task, not the query."""
 
 GATEWAY = "PYSPARK_GATEWAY_PORT"
-"""Set by spark-submit, which has a JVM for us already."""
+"""Set by spark-submit, which has already started a JVM."""
 
 WORKER_PYTHON = "spark.pyspark.python"
 JVM_PATIENCE_S = 20.0
 
 LOCAL_MEMORY = "2g"
 SHUFFLE_PARTITIONS = "16"
-"""On a cluster; Spark's 200 would be 200 files of state for each batch of each job of windows."""
+"""For a cluster; Spark's 200 would be 200 state files for each batch of each job with windows."""
 
 QUIET = {
     "spark.ui.enabled": "false",
@@ -50,11 +49,11 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-"""A machine whose own name resolves to nowhere can still talk to itself."""
+"""Works even if the machine's own name does not resolve."""
 
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
-"""Between JVM and Python workers. Over TCP the first words of a task wait 40 ms for one another:
-the JVM holds the second back until the first is acknowledged, which the worker's side delays."""
+"""Sockets between JVM and Python workers. Over TCP the start of a task takes 40 ms: the JVM delays
+the second packet until the first is acknowledged, and the worker delays the acknowledgement."""
 SOCKET_FOLDER_MAX = 50
 """A socket's path may have 104 characters, of which Spark takes half for the name."""
 
@@ -68,25 +67,25 @@ PACKAGE_MANAGERS = (
 
 
 class SessionError(Exception):
-    """There can be no session; the text says what to change."""
+    """A session cannot be started; the text says what to change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionSettings:
-    """Where the jobs run, and with what."""
+    """The master of the jobs, and their settings."""
 
     name: str = "barnabas telemetry"
-    """What Spark's own pages call the job."""
+    """The name of the job on Spark's pages."""
     master: str | None = "local[*]"
     """None leaves it to spark-submit, or to spark-defaults.conf."""
     driver_memory: str | None = None
-    """2g on this machine, Spark's own default elsewhere."""
+    """The memory: 2g on this machine, Spark's default elsewhere."""
     log: Path | None = None
-    """Where Spark's words go; None leaves them on stderr."""
+    """The file for Spark's output; None leaves it on stderr."""
     conf: Mapping[str, str] = field(default_factory=dict)
-    """More of Spark's settings; they win."""
+    """More settings of Spark; they override the others."""
     lake: str | None = None
-    """Where the tables will be: workers on other machines are asked whether they see it."""
+    """The folder of the tables; workers on other machines must have access to it."""
 
 
 def is_local(master: str | None) -> bool:
@@ -95,7 +94,7 @@ def is_local(master: str | None) -> bool:
 
 
 def with_attempts(master: str) -> str:
-    """Return a local master whose tasks are tried again, as those of a cluster are."""
+    """Return a local master whose tasks are retried, as on a cluster."""
     found = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
     return master if found is None else f"local[{found[1] or 1},{TASK_ATTEMPTS}]"
 
@@ -103,9 +102,9 @@ def with_attempts(master: str) -> str:
 def configuration(
     settings: SessionSettings, base: Mapping[str, str], cores: int, folder: str
 ) -> dict[str, str]:
-    """Return Spark's settings: the jobs', ours, and what the user says.
+    """Return Spark's settings: those of the jobs, ours, and the user's.
 
-    What a cluster has in its spark-defaults.conf is left alone.
+    Settings in a cluster's spark-defaults.conf are kept.
     """
     found = {
         **QUIET,
@@ -132,7 +131,7 @@ def configuration(
 
 @contextmanager
 def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[SparkSession]":
-    """Return a session that ends with the block; raise `SessionError` where there can be none."""
+    """Return a session that ends with the block; raise `SessionError` if there can be none."""
     if GATEWAY not in os.environ:
         check_java()
     from pyspark.sql import SparkSession
@@ -140,7 +139,7 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
     if is_local(settings.master):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     elif WORKER_PYTHON in settings.conf:
-        # Only spark-submit reads the setting; a session that Python starts goes by this.
+        # Only spark-submit reads the setting; a session that Python starts uses this.
         os.environ["PYSPARK_PYTHON"] = settings.conf[WORKER_PYTHON]
     with tempfile.TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True) as folder:
         builder = SparkSession.builder.appName(settings.name)
@@ -152,7 +151,7 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
                 _send_package(spark, Path(folder), settings.lake)
             yield spark
         except KeyboardInterrupt:
-            # It may have cut a talk with the JVM in two: nothing can be asked of it any more.
+            # It may have interrupted a call of the JVM, which can then not be used any more.
             abandon()
             raise
         finally:
@@ -160,7 +159,7 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
 
 
 def _end(spark: "SparkSession") -> None:
-    """Stop the session and its JVM, which would else stay until this process ends."""
+    """Stop the session and its JVM, which would otherwise run until this process ends."""
     from pyspark import SparkContext
 
     # A JVM that was killed cannot be stopped any more.
@@ -182,7 +181,7 @@ def _end(spark: "SparkSession") -> None:
 
 
 def abandon() -> None:
-    """End the JVM at once, in the middle of whatever it does."""
+    """Kill the JVM at once."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -222,7 +221,7 @@ def _send_package(spark: "SparkSession", folder: Path, lake: str | None) -> None
 
 @contextmanager
 def _output_to(log: Path | None) -> Iterator[None]:
-    """Let processes that start in the block write to a file; this one goes on as before."""
+    """Redirect processes that start in the block to a file; this process is not affected."""
     if log is None:
         yield
         return
@@ -242,14 +241,14 @@ def _output_to(log: Path | None) -> Iterator[None]:
 
 
 def check_java() -> None:
-    """Raise unless a Java that Spark takes is there."""
+    """Raise unless there is a Java that Spark supports."""
     problem = java_problem()
     if problem is not None:
         raise SessionError(problem)
 
 
 def java_problem() -> str | None:
-    """Return what is wrong with Java here, with the line to type; None where nothing is."""
+    """Return the problem with Java on this machine, with the command to fix it; None if none."""
     program = java_program(os.environ)
     if program is None:
         return f"Spark needs Java, which is not here; type: {java_remedy()}"
@@ -265,7 +264,7 @@ def java_problem() -> str | None:
 
 
 def java_program(environment: Mapping[str, str]) -> str | None:
-    """Return the Java that Spark's scripts would take."""
+    """Return the Java that Spark's scripts would use."""
     home = environment.get("JAVA_HOME")
     if home:
         return shutil.which(str(Path(home) / "bin" / "java"))

@@ -1,11 +1,11 @@
-"""Supervises the jobs: starts them, restarts them where that can help, and stops them cleanly.
+"""Supervises the jobs: starts them, restarts them if that can help, and stops them cleanly.
 
-A job whose broker went away is started again, later and later, for as long as it takes; one whose
-process died a few times; any other failure stops the rest after their present batch, and is raised.
-The jobs lose nothing by any of it: each start goes on from the checkpoint.
+A job whose broker is unreachable is restarted with growing delays, without a limit; a job whose
+process died is restarted a few times; any other failure stops the other jobs after their present
+batch, and is raised. No data is lost: each start continues from the checkpoint.
 
-Stopping lets the batch that runs complete. Spark knows no such stop: it is waited until a batch
-is over, and the query is stopped then; if the next one has begun meanwhile, it will run again.
+A stop waits for the running batch. Spark has no such stop: the supervisor waits until a batch is
+over, and then stops the query; if the next batch has begun meanwhile, it will run again.
 """
 
 import time
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BACKOFF_FIRST_S = 1.0
 BACKOFF_MAX_S = 60.0
 DEATHS_MAX = 5
-"""So often in a row a job may lose its process without completing a batch in between."""
+"""How often in a row a job may lose its process without completing a batch."""
 STOP_POLL_S = 0.1
 FOLLOWED = ("silver", "gold_10s", "gold_1m", "findings", "alerts")
 
@@ -45,7 +45,7 @@ class JobFailedError(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """What there is to show at one moment."""
+    """The state to display."""
 
     jobs: Sequence[JobProgress]
     totals: Totals
@@ -54,7 +54,7 @@ class Picture:
 
 
 def backoff_s(failures: int) -> float:
-    """Return how long to wait after so many failures in a row."""
+    """Return how long to wait after a number of failures in a row."""
     return float(min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2 ** (failures - 1)))
 
 
@@ -72,12 +72,12 @@ class Watched:
 
     @property
     def progress(self) -> JobProgress:
-        """What is shown of it."""
+        """The state of the job, for display."""
         return self.measured.progress
 
 
 class Supervisor:
-    """Runs jobs until they are done, are stopped, or fail for good."""
+    """Runs jobs until they are done, are stopped, or fail permanently."""
 
     def __init__(
         self,

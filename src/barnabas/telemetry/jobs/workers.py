@@ -1,6 +1,6 @@
-"""Checks before the first job what Python packages the workers on other machines lack.
+"""Finds Python packages that workers on other machines lack, before the first job.
 
-This module imports nothing that may be missing there.
+This module does not import packages that may be missing there.
 """
 
 import importlib.util
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROBES_A_CORE = 2
-"""Tasks are spread as Spark likes; more of them reach more workers."""
+"""The number of tasks: Spark chooses their workers, and more tasks reach more workers."""
 
 
 class Answer(NamedTuple):
-    """What one worker says of itself."""
+    """The report of one worker."""
 
     hostname: str
     python: str
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 
 def lacks(spark: "SparkSession", lake: str | None) -> list[str]:
-    """Return what the workers lack, a sentence for each problem; empty where there is none."""
+    """Return the problems of the workers, a sentence for each; empty if there are none."""
     context = spark.sparkContext
     count = max(2, PROBES_A_CORE * context.defaultParallelism)
     if lake is None or "://" in lake:
@@ -44,7 +44,7 @@ def lacks(spark: "SparkSession", lake: str | None) -> list[str]:
 
 
 def sentences(answers: Iterable[Answer], lake: str | None) -> list[str]:
-    """Word what workers answered, once for each machine."""
+    """Return the workers' reports as sentences, once for each machine."""
     found = []
     for each in sorted(set(answers)):
         if each.missing:

@@ -34,7 +34,7 @@ def findings_from(table: pa.Table) -> list[Finding]:
 
 
 def found_in(table: pa.Table) -> list[Finding]:
-    """Return what the rules found in a batch, from the column `found` of its rows."""
+    """Return the findings of the rules in a batch, from the column `found` of its rows."""
     found = table.column("found").combine_chunks()
     reported = pa.Table.from_struct_array(found.flatten())
     context = table.select(list(_CONTEXT)).take(found.value_parent_indices())

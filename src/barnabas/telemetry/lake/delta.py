@@ -1,7 +1,7 @@
-"""Writes a Delta Lake log beside the Parquet files, which says which files belong to a table.
+"""Writes a Delta Lake log beside the Parquet files, which lists the files of a table.
 
-Files are added as they are, nothing is written twice. Each commit carries the job's id and the
-batch as an application transaction, so that a batch that runs again is added once.
+Files are added without rewriting them. Each commit has the job's id and the batch as an application
+transaction, so that a batch that runs again is added once.
 """
 
 import json
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_files(lake: "Lake", table: str, names: Sequence[str], job: str, batch_id: int) -> None:
-    """Add the files of a batch to the table's log, unless they are in it."""
+    """Add the files of a batch to the table's log, unless it has them."""
     from deltalake import DeltaTable, Schema
     from deltalake.transaction import (
         CommitProperties,

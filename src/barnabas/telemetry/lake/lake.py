@@ -4,14 +4,14 @@
     LAKE/gold_10s/batch-0000000042.parquet            what the driver wrote
     LAKE/silver/merged-0000000010-0000000042.parquet  stands for batches 10 to 42 (`retention`)
     LAKE/_batches/silver/batch-0000000042.json        batch 42 is complete, and what it holds
-    LAKE/_work/...                                    what only the jobs read
-    LAKE/_checkpoints/...                             Spark's
-    LAKE/_lake/source.json                            which topic it is filled from
+    LAKE/_work/...                                    files that only the jobs read
+    LAKE/_checkpoints/...                             Spark's checkpoints
+    LAKE/_lake/source.json                            the topic of the lake
 
-A file is written under a hidden name and renamed, so that readers meet whole files only. A batch
-is complete once its note in `_batches` is there, which is written last: a batch that runs again
-after a crash finds its note and does nothing, or replaces its own files and nothing else. That
-makes foreachBatch, which may run a batch again, exactly once.
+A file is written under a hidden name and renamed, so that readers see complete files only. A batch
+is complete once its note exists in `_batches`, which is written last: a batch that runs again after
+a crash finds its note and does nothing, or replaces only its own files. So foreachBatch, which may
+run a batch again, writes exactly once.
 
 Workers and driver see the same folder: on a cluster it is a shared mount, or anything else that
 `pyarrow.fs` reaches by a URI.
@@ -34,7 +34,7 @@ WORK = "_work"
 CHECKPOINTS = "_checkpoints"
 FORMATS = ("parquet", "delta")
 ROW_GROUP_ROWS = 65_536
-"""Rows come nearly in order of time, so that a reader of one window skips most groups."""
+"""Rows are nearly in the order of time, so that a reader of one window skips most groups."""
 
 _TYPES = {
     "string": pa.string(),
@@ -67,7 +67,7 @@ def batch_name(batch_id: int, part: int | None = None) -> str:
 
 @dataclass(frozen=True)
 class Lake:
-    """A lake by its folder or URI. It is small and travels to workers as it is."""
+    """A lake by its folder or URI. The object is small, and Spark sends it to workers."""
 
     root: str
     table_format: str = "parquet"
@@ -78,7 +78,7 @@ class Lake:
         return "/".join((self.root.rstrip("/"), *parts))
 
     def checkpoint(self, job: str) -> str:
-        """Return where Spark keeps the progress of a job."""
+        """Return the path of a job's checkpoint."""
         return self.path(CHECKPOINTS, job)
 
     def write_table(self, folder: str, name: str, rows: pa.Table) -> str:
@@ -88,7 +88,7 @@ class Lake:
         return f"{name}.parquet"
 
     def writer(self, folder: str, name: str, schema: pa.Schema) -> "PartWriter":
-        """Return a writer of one Parquet file, which appears when the writer is left."""
+        """Return a writer of one Parquet file, which appears when the writer is closed."""
         return PartWriter(self, folder, f"{name}.parquet", schema)
 
     def read_table(
@@ -98,7 +98,7 @@ class Lake:
         columns: Sequence[str] | None,
         where: object = None,
     ) -> pa.Table:
-        """Read columns of some files of a folder; None for all that are there.
+        """Read columns of some files of a folder; None for all columns.
 
         A column of a table that an older file lacks is null.
         """
@@ -118,7 +118,7 @@ class Lake:
         return pa.concat_tables(found)
 
     def note(self, table: str, batch_id: int) -> Note | None:
-        """Return what a complete batch of a table holds; None before the first, or if not there."""
+        """Return the note of a complete batch of a table; None if there is none."""
         text = self.text(f"{NOTES}/{table}/{batch_name(batch_id)}.json") if batch_id >= 0 else None
         return None if text is None else json.loads(text)
 
@@ -128,7 +128,7 @@ class Lake:
         return int(names[-1].removeprefix("batch-").removesuffix(".json")) if names else -1
 
     def complete(self, table: str, note: Note, files: Sequence[str]) -> None:
-        """Say that a batch is complete; the note names its query and batch."""
+        """Mark a batch as complete; the note names its query and batch."""
         batch_id = note["batch"]
         if self.table_format == "delta":
             delta.add_files(self, table, files, f"{table}-{note['query']}", batch_id)
@@ -141,14 +141,14 @@ class Lake:
         return str(json.loads(text)["id"])
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove files that are no longer needed; files that are already gone are ignored."""
+        """Remove files that are no longer needed; ignore missing ones."""
         files = self.files()
         for name in names:
             if files.get_file_info(f"{folder}/{name}").type is fs.FileType.File:
                 files.delete_file(f"{folder}/{name}")
 
     def remove_batch(self, folder: str, batch_id: int) -> None:
-        """Remove all files of a batch: what a run that did not complete may have left."""
+        """Remove all files of a batch, which an incomplete run may have written."""
         start = batch_name(batch_id)
         self.remove(folder, [name for name in self.names(folder) if name.startswith(start)])
 
@@ -166,7 +166,7 @@ class Lake:
         return fs.SubTreeFileSystem(self.root, fs.LocalFileSystem())
 
     def text(self, path: str) -> str | None:
-        """Return the text of a small file; None if it is not there."""
+        """Return the text of a small file; None if it does not exist."""
         files = self.files()
         if files.get_file_info(path).type is not fs.FileType.File:
             return None
@@ -174,7 +174,7 @@ class Lake:
             return str(stream.read(), "utf-8")
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a small file, which appears whole and replaces one of its name."""
+        """Write a small file, which appears complete and replaces an earlier one."""
         files = self.files()
         folder, _, name = path.rpartition("/")
         files.create_dir(folder)
@@ -184,9 +184,9 @@ class Lake:
 
 
 class PartWriter:
-    """Writes one Parquet file; it appears under its name, whole, when the `with` block ends well.
+    """Writes one Parquet file; it appears, complete, when the `with` block ends without an error.
 
-    Text repeats from row to row and is worth a dictionary; numbers and raw bytes are not.
+    Text repeats from row to row and is stored with a dictionary; numbers and raw bytes are not.
     """
 
     def __init__(self, lake: Lake, folder: str, name: str, schema: pa.Schema) -> None:

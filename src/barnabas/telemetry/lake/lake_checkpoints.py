@@ -5,8 +5,8 @@
 
     LAKE/_checkpoints/findings/sources/0/42    the files of batch 42, with their full paths
 
-A batch starts where the last one ended. A batch without a commit is run again with the offsets that
-were written for it.
+A batch starts where the previous one ended. A batch without a commit runs again with its stored
+offsets.
 """
 
 import json
@@ -24,7 +24,7 @@ COMMIT = f'{VERSION}\n{{"nextBatchWatermarkMs":0}}'
 
 
 def position(lake: Lake, job: str) -> dict[str, Any] | None:
-    """Return where the newest batch of a job ends, by topic; None if there was no batch."""
+    """Return the end of a job's newest batch, by topic; None if there was no batch."""
     numbers = _numbers(lake, job, "offsets")
     if not numbers:
         return None
@@ -34,10 +34,10 @@ def position(lake: Lake, job: str) -> dict[str, Any] | None:
 
 
 def start_over(lake: Lake, job: str) -> None:
-    """Let the next batch of a job read its topic from the beginning.
+    """Make the next batch of a job read its topic from the beginning.
 
-    A batch that was planned but not completed is forgotten, as its messages are those of the old
-    topic. One that the lake has completed is done, whether or not Spark wrote its commit.
+    A batch that was planned but not completed is dropped, since its messages are those of the old
+    topic. A batch that the lake has completed is done, even if Spark did not write its commit.
     """
     numbers = _numbers(lake, job, "offsets")
     if not numbers:
@@ -56,7 +56,7 @@ def start_over(lake: Lake, job: str) -> None:
 
 
 def relocate(lake: Lake) -> None:
-    """Let a lake that was moved or copied go on: Spark's list of files has their full paths."""
+    """Adapt a lake that was moved or copied: Spark's list of files has their full paths."""
     folder = f"{CHECKPOINTS}/{FOLLOWER}/sources/0"
     root = lake.root.rstrip("/")
     place = root if "://" in root else Path(root).absolute().as_uri()
@@ -69,7 +69,7 @@ def relocate(lake: Lake) -> None:
 
 
 def _moved(line: str, place: str) -> str:
-    """Return an entry of the list with its path below the place; other lines as they are."""
+    """Return an entry of the list with its path below the new folder; other lines unchanged."""
     if not line.startswith("{"):
         return line
     entry = json.loads(line)

@@ -1,4 +1,4 @@
-"""Records which topic a lake was filled from, and refuses runs that would read another one.
+"""Stores the topic of a lake, and refuses runs that would read another one.
 
 The checkpoints of a lake hold offsets of one topic. With another topic the same numbers mean other
 messages, so that some would be read twice and others never. The lake keeps the name and the id of
@@ -6,8 +6,8 @@ its topic and the id of the cluster:
 
     LAKE/_lake/source.json    {"topic": "gpu-telemetry", "topic_id": "...", "cluster_id": "..."}
 
-`check` compares them with what a run is about to read. A lake from before this file is known by the
-offsets in its checkpoints, which name the topic.
+`check` compares them with the topic of a run. For a lake of an earlier version, which has no such
+file, the offsets in its checkpoints name the topic.
 """
 
 import json
@@ -28,7 +28,7 @@ class WrongSourceError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A topic of a cluster. An id is None where it is not known."""
+    """A topic of a cluster. An id is None if it is not known."""
 
     topic: str
     topic_id: str | None = None
@@ -36,7 +36,7 @@ class Source:
 
 
 def known_source(lake: Lake) -> Source | None:
-    """Return what the lake was filled from; None where it has not read anything yet."""
+    """Return the topic of the lake; None if it has not read anything yet."""
     positions = [found for job in READERS if (found := lake_checkpoints.position(lake, job))]
     if not positions:
         return None
@@ -45,12 +45,12 @@ def known_source(lake: Lake) -> Source | None:
 
 
 def record(lake: Lake, source: Source) -> None:
-    """Let the lake know its topic."""
+    """Store the topic of the lake."""
     lake.put(FILE, json.dumps(asdict(source)).encode())
 
 
 def check(lake: Lake, found: Source | None, wanted_topic: str) -> None:
-    """Raise unless the lake can go on with the topic; `found` is None where there is no such."""
+    """Raise unless the lake can continue with the topic; `found` is None if it does not exist."""
     known = known_source(lake)
     if known is None:
         return
@@ -60,9 +60,9 @@ def check(lake: Lake, found: Source | None, wanted_topic: str) -> None:
 
 
 def rebind(lake: Lake, found: Source) -> None:
-    """Let the lake go on with another topic, from its beginning.
+    """Continue the lake with another topic, from its beginning.
 
-    A topic that has the same id is the same one, on whichever cluster: its offsets stay.
+    A topic with the same id is the same one, on any cluster: its offsets stay.
     """
     known = known_source(lake)
     if known is not None and _problem(known, found, found.topic):
@@ -73,7 +73,7 @@ def rebind(lake: Lake, found: Source) -> None:
 
 
 def _problem(known: Source, found: Source | None, wanted_topic: str) -> str | None:
-    """Say what is wrong, as the end of a sentence; None where nothing is."""
+    """Return the problem, as the end of a sentence; None if there is none."""
     if known.topic != wanted_topic:
         return (
             f'topic "{known.topic}", not from "{wanted_topic}". Pass --topic {known.topic}, or '

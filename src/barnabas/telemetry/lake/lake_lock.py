@@ -1,8 +1,8 @@
 """A lock that allows one run at a time on a lake.
 
-Two would write under the same names and corrupt each other's checkpoints. The lock is the system's:
-it goes with the process, however that ends. A lake behind a URI has none; there Spark's own check
-of the checkpoint must do.
+Two runs would write under the same names and corrupt each other's checkpoints. It is a lock of the
+operating system, which releases it when the process ends. A lake at a URI has no lock, only Spark's
+own check of the checkpoint.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ class LakeBusyError(Exception):
 
 @contextmanager
 def held(lake: str) -> Iterator[None]:
-    """Hold a lake for the block; raise where another process holds it."""
+    """Hold a lake for the block; raise if another process holds it."""
     if "://" in lake:
         yield
         return

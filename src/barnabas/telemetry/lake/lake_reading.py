@@ -5,7 +5,7 @@
         connection.sql("SELECT finding, count(*) FROM findings GROUP BY 1")
 
 Each table becomes a view of its own name. The files are listed once, when the lake is opened, so
-that everything read through one connection is of one moment even while the pipeline goes on.
+that everything read through one connection is of one moment, even while the pipeline runs.
 Names that begin with a dot or an underscore are files still being written, or Spark's own.
 """
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 DELTA_LOG = "_delta_log"
 NOTES = "_batches"
 LISTINGS = 5
-"""How often a folder is listed again while its files change."""
+"""How often a folder is listed again if its files change."""
 RAW = "raw "
-"""Before the names of tables that a complete view stands for."""
+"""The prefix of tables that a complete view replaces."""
 HOW_TO_FILL = "`barnabas telemetry run` fills a lake"
 
 DUCKDB_TYPES = {
@@ -48,26 +48,26 @@ DUCKDB_TYPES = {
 
 
 class LakeError(Exception):
-    """A lake cannot be read as it is; the text says what to change."""
+    """A lake cannot be read; the text says what to change."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the lake that holds something."""
+    """A table of the lake with rows."""
 
     name: str
     folder: Path
     files: tuple[Path, ...]
-    """Empty for a Delta table, whose log knows its files."""
+    """The files; empty for a Delta table, whose log lists its files."""
 
     @property
     def is_delta(self) -> bool:
-        """Whether a Delta log says what the table is."""
+        """Whether the table has a Delta log."""
         return (self.folder / DELTA_LOG).is_dir()
 
 
 class Lake:
-    """A folder of tables, as it is at this moment."""
+    """A folder of tables, at one moment."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -77,16 +77,16 @@ class Lake:
 
     @property
     def missing(self) -> list[str]:
-        """The pipeline's tables that are not there yet."""
+        """The pipeline's tables that do not exist yet."""
         return [name for name in TABLES if name not in self.tables]
 
     @property
     def lost(self) -> list[str]:
-        """The tables that the jobs have written and that are not there any more."""
+        """The tables that the jobs have written and that no longer exist."""
         return [name for name in self.missing if _was_written(self.folder / NOTES / name)]
 
     def require(self) -> None:
-        """Raise unless there is anything to read."""
+        """Raise if there is nothing to read."""
         if not self.tables:
             wanted = ", ".join(TABLES)
             raise LakeError(
@@ -98,11 +98,11 @@ class Lake:
     def open(self, *, complete: bool = False) -> "Iterator[DuckDBPyConnection]":
         """Yield a DuckDB connection with a view of each table.
 
-        `complete` makes every table of the contract exactly as it is written down: tables that
-        are not there are empty, columns that are not there are null, times are UTC.
+        With `complete` every table of the contract exists with all columns: missing tables are
+        empty, missing columns are null, times are UTC.
         """
         duckdb = load_duckdb()
-        # Sorts and joins larger than memory go here, not into the user's folder.
+        # Temporary files of large sorts and joins go here, not into the user's folder.
         with tempfile.TemporaryDirectory(prefix="barnabas-duckdb-") as spill:
             connection = duckdb.connect(config={"temp_directory": spill})
             try:
@@ -127,7 +127,7 @@ class Lake:
 
 
 def load_duckdb() -> ModuleType:
-    """Return the module, or say how to get it."""
+    """Return the module; raise with the command to install it."""
     try:
         return import_module("duckdb")
     except ImportError as error:
@@ -135,7 +135,7 @@ def load_duckdb() -> ModuleType:
 
 
 def _was_written(notes: Path) -> bool:
-    """Say by the notes of its batches whether a table had a file; some write empty ones."""
+    """Return whether a table ever had a file, by the notes of its batches."""
     found = sorted(notes.glob("batch-*.json"))
     is_always = notes.name in ("findings", "alerts")
     return any(is_always or json.loads(each.read_text(encoding="utf-8"))["rows"] for each in found)
@@ -153,7 +153,7 @@ def _tables(folder: Path) -> Iterator[Table]:
 
 
 def _settled(folder: Path) -> list[Path]:
-    """List a table's files; again where retention was replacing some of them meanwhile."""
+    """List a table's files; list them again if retention replaced some meanwhile."""
     found = _visible(folder)
     for _ in range(LISTINGS):
         again = _visible(folder)
@@ -164,7 +164,7 @@ def _settled(folder: Path) -> list[Path]:
 
 
 def _visible(folder: Path) -> list[Path]:
-    """Return the files that make up a table; a merged one stands for those of its batches."""
+    """Return the files of a table; a merged file replaces those of its batches."""
     found = sorted(_files(folder))
     gone = replaced(path.name for path in found)
     return [path for path in found if path.name not in gone]
@@ -219,5 +219,5 @@ def _picked(column: Column, there: set[str]) -> str:
 
 
 def quoted(text: str, mark: str = '"') -> str:
-    """Return a name, or a text, as SQL writes it."""
+    """Return a name or a text as an SQL literal."""
     return mark + text.replace(mark, mark * 2) + mark

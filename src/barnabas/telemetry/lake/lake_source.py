@@ -1,13 +1,13 @@
 """A Spark source that reads the silver table as a stream of packets: `format("barnabas-lake")`.
 
-A packet is some rows of one window of event time and one bucket of GPUs, as bytes of Arrow. Spark
-groups, keeps and closes windows as with any stream, but moves packets instead of rows: that is
-what lets a fleet of thousands of cards through two cores.
+A packet is some rows of one window of event time and one bucket of GPUs, as Arrow bytes. Spark
+groups, stores and closes windows as with any stream, but moves packets instead of rows: so two
+cores are enough for a fleet of thousands of cards.
 
-An offset is the number of a complete batch, so that a reader takes batches of the writing job
-whole or not at all: Spark's own file source would take single files, and its watermark would run
-ahead of the rest of their batch. Each batch also brings its event time as an empty packet: that is
-how far the writer's clock of samples is, whether or not it wrote rows (a tick writes none).
+An offset is the number of a complete batch, so that a reader takes complete batches of the writing
+job: Spark's own file source would take single files, and its watermark would be ahead of the rest
+of their batch. Each batch also has its event time as an empty packet: the progress of the writer's
+event time, even if it wrote no rows (a tick writes none).
 
 Options: lake, columns (comma-separated), widthSeconds, buckets, batchesPerTrigger, rowsPerTrigger,
 tasks.
@@ -46,7 +46,7 @@ Offset = dict[str, int]
 
 @dataclass(frozen=True)
 class Shape:
-    """How rows are packed."""
+    """The settings of packing."""
 
     columns: tuple[str, ...]
     width_s: int
@@ -55,23 +55,23 @@ class Shape:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a micro-batch takes: at least one batch, however large that is."""
+    """The size of a micro-batch: at least one batch of any size."""
 
     batches: int
     rows: int
-    """A window may close with each row, and all that close are collected together."""
+    """A window may close with each row, and all closing windows are collected together."""
 
 
 @dataclass(frozen=True)
 class Piece(InputPartition):
-    """Some files of silver, and the event times that go with them."""
+    """Some files of silver, and their event times."""
 
     files: tuple[str, ...]
     event_times_us: tuple[int, ...] = ()
 
 
 class RetainedError(Exception):
-    """A job would begin with batches that retention has removed."""
+    """A job would start with batches that retention has removed."""
 
 
 class LakeSource(DataSource):
@@ -79,7 +79,7 @@ class LakeSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The word for `format`."""
+        """The name for `format`."""
         return "barnabas-lake"
 
     def schema(self) -> str:
@@ -123,7 +123,7 @@ class LakeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"batch": self._complete_until(last, end)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Fix the end: batches that complete later are for the next run."""
+        """Fix the end: the next run reads batches that complete later."""
         self._target = self._lake.last_batch(TABLE)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -189,7 +189,7 @@ def packets(rows: pa.Table, shape: Shape) -> Iterator[pa.RecordBatch]:
 
 
 def unpacked(contents: Iterable[bytes]) -> pa.Table:
-    """Return the rows of some packets; what a packet of an earlier release lacks is null."""
+    """Return the rows of some packets; columns that an earlier release lacks are null."""
     found = [pa.ipc.open_stream(content).read_all() for content in contents]
     return pa.concat_tables(found, promote_options="default")
 

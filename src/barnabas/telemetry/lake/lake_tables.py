@@ -1,8 +1,7 @@
 """The schemas of the lake's tables, as plain data that Spark, Arrow and readers share.
 
 A table is a folder of Parquet files named after their micro-batch: one for each batch, or one for
-each task where tasks write. A batch that runs again after a crash replaces its own files and
-nothing else (see `lake`).
+each task. A batch that runs again after a crash replaces only its own files (see `lake`).
 
     LAKE/<table>/batch-0000000042.parquet
     LAKE/<table>/batch-0000000042-part-0001.parquet
@@ -15,7 +14,7 @@ from barnabas.telemetry.samples.metrics import COLUMNS
 
 @dataclass(frozen=True)
 class Column:
-    """A column, with its type in Spark's words."""
+    """A column, with its type in Spark's syntax."""
 
     name: str
     type: str
@@ -37,7 +36,7 @@ BRONZE = _columns(
     timestamp timestamp
     """
 )
-"""Every record as it came."""
+"""Every record, unchanged."""
 
 SILVER = (
     *_columns(

@@ -1,7 +1,7 @@
 """Runs users' SQL over the tables of a lake: read-only, and confined to the lake.
 
-Three locks, each enough for most of it: only statements that read are taken, DuckDB may open no
-file but those of the lake, and its settings cannot be changed back.
+Three restrictions: only statements that read are accepted, DuckDB may open only files of the lake,
+and its settings cannot be changed back.
 """
 
 import difflib
@@ -43,7 +43,7 @@ class TableListing:
 
 
 def ask(lake: Lake, sql: str, limit: int | None = None) -> Answer:
-    """Run one statement and return its rows, `limit` of them at most."""
+    """Run one statement and return at most `limit` of its rows."""
     lake.require()
     duckdb = load_duckdb()
     with lake.open() as connection:
@@ -60,7 +60,7 @@ def ask(lake: Lake, sql: str, limit: int | None = None) -> Answer:
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:
-    """Number names that come again: JSON would keep only the last of them."""
+    """Number repeated names: JSON would keep only the last of them."""
     return tuple(
         name if names.index(name) == place else f"{name}_{names[: place + 1].count(name)}"
         for place, name in enumerate(names)
@@ -68,7 +68,7 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
 
 
 def listings(lake: Lake) -> list[TableListing]:
-    """Return the tables there are."""
+    """Return the existing tables."""
     lake.require()
     with lake.open() as connection:
         return [_listing(connection, lake, name) for name in lake.tables]

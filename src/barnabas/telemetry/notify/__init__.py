@@ -4,6 +4,6 @@
                                        ^
                   gpu-silences -> silences
 
-`forwarder` runs one endpoint: a consumer of its own group, so that an endpoint that is away delays
-itself and no other.
+`forwarder` runs one endpoint with a separate consumer group, so that an unreachable endpoint does
+not delay the others.
 """

@@ -1,14 +1,14 @@
 """Builds the request bodies and headers for a webhook and for Alertmanager. No I/O.
 
 Webhook: one POST with `{"version": 1, "alerts": [...]}`; an alert is the record of the topic with
-its partition and offset, by which a receiver knows one that comes twice. With a secret, the header
+its partition and offset, by which a receiver detects duplicates. With a secret, the header
 X-Barnabas-Signature is `sha256=` and the hex HMAC-SHA256 of the header X-Barnabas-Timestamp, a dot
 and the body.
 
 Alertmanager: one POST to /api/v2/alerts. A firing alert has an `endsAt` in the future and is sent
-again long before, so that it expires where the forwarder never returns; a cleared one
-has the `endsAt` of its last finding. Its labels are its identity: the cards of an alert change
-while it stands and are an annotation.
+again long before, so that it expires if the forwarder never returns; a cleared one has the `endsAt`
+of its last finding. Its labels are its identity: the cards of an alert may change while it is
+active, so they are an annotation.
 """
 
 import hashlib
@@ -42,22 +42,22 @@ class Post:
 
 
 class Endpoint(Protocol):
-    """Something that takes alerts."""
+    """A receiver of alerts."""
 
     @property
     def kind(self) -> str:
-        """Return what it is, in a word."""
+        """Return its type, in a word."""
 
     @property
     def url(self) -> str:
-        """Return where it is."""
+        """Return its address."""
 
     @property
     def resend_s(self) -> float | None:
-        """Return how often a firing alert is sent again; None for never."""
+        """Return the interval at which a firing alert is sent again; None for never."""
 
     def identity(self, notice: Notice) -> Identity:
-        """Return what the receiver knows an alert by."""
+        """Return the identity of an alert for the receiver."""
 
     def post(self, notices: Sequence[Notice], now: datetime, secret: bytes | None) -> Post:
         """Return the request that sends alerts."""
@@ -65,7 +65,7 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True)
 class Webhook:
-    """Any HTTP server that takes JSON."""
+    """Any HTTP server that accepts JSON."""
 
     url: str
     kind: str = "webhook"
@@ -76,7 +76,7 @@ class Webhook:
         return (notice.alert_id,)
 
     def post(self, notices: Sequence[Notice], now: datetime, secret: bytes | None) -> Post:
-        """Return the alerts as they are, signed where there is a secret."""
+        """Return the alerts unchanged, signed if there is a secret."""
         document = {"version": 1, "alerts": [_located(each) for each in notices]}
         body = json.dumps(document, ensure_ascii=False).encode()
         headers = {**HEADERS, "X-Barnabas-Timestamp": str(int(now.timestamp()))}
@@ -106,12 +106,12 @@ class Alertmanager:
     """Its address, such as http://alertmanager:9093."""
     resend_s: float = 60.0
     generator_url: str = ""
-    """Where people see more, such as the live report."""
+    """A link for people, such as the live report."""
     kind: str = "alertmanager"
 
     @property
     def expires_after_s(self) -> float:
-        """Return how long a firing alert stands without being sent again."""
+        """Return how long a firing alert stays active without being sent again."""
         return 5 * self.resend_s
 
     def identity(self, notice: Notice) -> Identity:
@@ -119,8 +119,8 @@ class Alertmanager:
         return tuple(f"{name}={value}" for name, value in sorted(_labels(notice).items()))
 
     def post(self, notices: Sequence[Notice], now: datetime, secret: bytes | None) -> Post:
-        """Return the alerts by their labels; of several about the same, the last."""
-        del secret  # Alertmanager knows no signatures
+        """Return the alerts by their labels; of several with the same labels, the last."""
+        del secret  # Alertmanager does not support signatures
         latest = {self.identity(each): each for each in notices}
         alerts = [self._alert(each, now) for each in latest.values()]
         base = self.url.rstrip("/").removesuffix(ALERTS_PATH)
@@ -164,7 +164,7 @@ def _labels(notice: Notice) -> dict[str, str]:
 
 
 def checked_url(text: str, option: str) -> str:
-    """Return an address that a request can be sent to; raise what to change."""
+    """Return an address that a request can be sent to; raise with what to change."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise EndpointError(f"{option} {text!r} is not an address; write http://HOST:PORT/PATH")

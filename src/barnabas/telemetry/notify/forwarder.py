@@ -1,11 +1,11 @@
 """Forwards alerts to one endpoint: a consumer group, an outbox, and HTTP requests.
 
-The committed offsets of the group are all that is kept. A start reads the topic from its beginning:
-records below the committed offset were sent before and only say which alerts are open, so that
-these can be sent again; records above it are sent. A group without commits is new: of the existing
-records, only alerts that are still open are sent.
+The committed offsets of the group are the only stored state. A start reads the topic from its
+beginning: records below the committed offset were sent before and only show which alerts are open,
+so that these can be sent again; records above it are sent. A group without commits is new: of the
+existing records, only alerts that are still open are sent.
 
-While an endpoint is away the consumer is paused: records wait in the topic, not in memory.
+While an endpoint is unreachable the consumer is paused: records wait in the topic, not in memory.
 """
 
 import time
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ANSWER_TIMEOUT_S = 30.0
 RECORDS_AT_ONCE = 64
 WAIT_S = 0.5
-"""How long to wait for records; signals and silences are looked at in between."""
+"""How long to wait for records; signals and silences are checked in between."""
 
 log = logs.get("notify")
 
@@ -49,9 +49,9 @@ class ForwarderSettings:
     timeout_s: float = 10.0
     """A request is over after this long."""
     secret_file: Path | None = None
-    """Read for each request, so that a secret can be changed while the forwarder runs."""
+    """The file of the secret, read for each request, so that it can be changed at any time."""
     once: bool = False
-    """Tell what is there, then leave."""
+    """Send the existing alerts, then end."""
 
 
 class Forwarder:
@@ -63,16 +63,16 @@ class Forwarder:
         self._resume: dict[int, int] = {}
         """The first offset to send, for each partition."""
         self._new: set[int] = set()
-        """Partitions that the group never read, until what stands in them is known."""
+        """Partitions that the group never read, until their open alerts are known."""
         self._behind: set[int] = set()
-        """Partitions of which only the past was read yet."""
+        """Partitions of which only sent records were read so far."""
         self._ended: set[int] = set()
         """Partitions that are read up to their end."""
         self._paused: set[int] = set()
 
     @property
     def counts(self) -> Counter[str]:
-        """How many alerts came to what."""
+        """The number of alerts by outcome."""
         return self._outbox.counts
 
     def run(self, stop: Event) -> None:
@@ -87,7 +87,7 @@ class Forwarder:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
-                # After a crash, the next start gets its partitions once this is over.
+                # After a crash, the next start gets its partitions after this timeout.
                 "session.timeout.ms": 10_000,
             }
         )
@@ -105,14 +105,14 @@ class Forwarder:
             silences.close()
 
     def _turn(self, consumer: Consumer, silences: SilenceReader) -> bool:
-        """Read, send one request, commit; return whether nothing is left to do."""
+        """Read, send one request, commit; return whether everything is done."""
         self._pause(consumer)
         wait_s = self._outbox.wait_s(time.monotonic(), WAIT_S)
         for message in arrived(consumer, RECORDS_AT_ONCE, wait_s):
             self._receive(message)
         now_ms = time.time_ns() // 1_000_000
         attempt = self._outbox.due(time.monotonic(), now_ms, silences.silences)
-        # In the past, an alert that seems to stand may turn out to be cleared.
+        # While old records are read, an open alert may still turn out to be cleared.
         if attempt is not None and not self._behind:
             self._send(attempt)
         self._commit(consumer)
@@ -216,7 +216,7 @@ class Forwarder:
             self._ended.discard(place.partition)
 
     def _pause(self, consumer: Consumer) -> None:
-        """Let records wait in the topic while others wait here; the past is read to its end."""
+        """Pause while records wait here; old records are always read to their end."""
         wanted = self._resume.keys() - self._behind if self._outbox.has_news else set()
         for act, numbers in (
             (consumer.pause, wanted - self._paused),

@@ -1,6 +1,6 @@
 """Sends one HTTP POST under a single deadline for the whole request and response.
 
-Redirects are not followed: an alert goes where the operator said.
+Redirects are not followed: an alert is only sent to the configured address.
 """
 
 import http.client
@@ -15,19 +15,19 @@ from barnabas.telemetry.notify.endpoints import Post
 from barnabas.telemetry.notify.outbox import Failure
 
 WRONG_REQUEST = {400, 413, 422}
-"""The endpoint looked at the request and will not take it; anything else may pass."""
+"""Codes with which the endpoint rejects a request as invalid; a retry may help for others."""
 ANSWER_BYTES = 500
 
 
 class Outcome(NamedTuple):
-    """How a request ended."""
+    """The result of a request."""
 
     failure: Failure | None
     detail: str
 
 
 def send(post: Post, timeout_s: float) -> Outcome:
-    """Send a request and wait for the answer, `timeout_s` at most."""
+    """Send a request and wait for the answer, at most `timeout_s`."""
     parts = urlsplit(post.url)
     assert parts.hostname is not None, "addresses are checked when they are given"
     if parts.scheme == "https":
@@ -47,8 +47,8 @@ def send(post: Post, timeout_s: float) -> Outcome:
         answer = connection.getresponse()
         return _judged(answer.status, answer.read(ANSWER_BYTES))
     except (OSError, http.client.HTTPException, AttributeError) as error:
-        # The socket's own timeout may come a moment before the alarm; a connection that the alarm
-        # has closed fails in many ways.
+        # The socket's own timeout may expire just before the alarm; a connection that the alarm has
+        # closed fails in many ways.
         if is_over.is_set() or isinstance(error, TimeoutError):
             return Outcome(Failure.TROUBLE, f"no answer within {timeout_s:g} s")
         return Outcome(Failure.TROUBLE, str(error) or type(error).__name__)

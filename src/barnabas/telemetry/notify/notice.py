@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 CLEARED = "cleared"
 TEXTS = ("alert_id", "state", "finding", "severity", "gpu_id", "first_seen", "last_seen")
-"""What every alert has."""
+"""The columns that every alert has."""
 
 
 class UnreadableError(ValueError):
@@ -13,7 +13,7 @@ class UnreadableError(ValueError):
 
 
 class Place(NamedTuple):
-    """Where a record is."""
+    """The partition and the offset of a record."""
 
     partition: int
     offset: int
@@ -25,11 +25,11 @@ class Notice(NamedTuple):
     columns: dict[str, Any]
     """The columns of the table `alerts`, as the record has them."""
     place: Place | None
-    """None for one that the forwarder made itself."""
+    """None for an alert that the forwarder itself created."""
 
     @property
     def alert_id(self) -> str:
-        """What is the same from raised to cleared."""
+        """The id, which is the same from raised to cleared."""
         return str(self.columns["alert_id"])
 
     @property
@@ -39,11 +39,11 @@ class Notice(NamedTuple):
 
     @property
     def gpus(self) -> tuple[str, ...]:
-        """Every card that it is about."""
+        """All cards of the alert."""
         return tuple(self.columns.get("gpus") or (self.columns["gpu_id"],))
 
     def text(self, name: str) -> str:
-        """Return a column as text, empty where it is null."""
+        """Return a column as text, empty if it is null."""
         value = self.columns.get(name)
         return "" if value is None else str(value)
 
@@ -53,7 +53,7 @@ class Notice(NamedTuple):
 
 
 def parse(value: bytes | None, place: Place) -> Notice:
-    """Parse a record; raise where it is not an alert."""
+    """Parse a record; raise if it is not an alert."""
     try:
         columns = json.loads(value or b"")
     except ValueError as error:

@@ -1,17 +1,17 @@
-"""Decides which alerts one endpoint is sent next: a state machine without I/O.
+"""Decides which alerts are sent to one endpoint next: a state machine without I/O.
 
     restore(notice)               a record that was sent before this start: it is only remembered
-    announce(partition, offset)   a first start: the open alerts of a partition are to be sent
-    take(notice)                  a record that is to be sent
+    announce(partition, offset)   a first start: send the open alerts of a partition
+    take(notice)                  a record to send
     due(now_s, now_ms, silences)  -> the alerts of the next request, or None
     succeeded, failed             how that request ended
     settled()                     -> offsets that may be committed
 
-At least once: an offset is settled when its alert was taken by the endpoint, is silenced, or was
-given up; what is given up is counted and returned, so that the caller can log it. There is one
-request at a time. A failed one is repeated, later and later, until `give_up_after_s` is over; one
-that the endpoint refuses as wrong (400, 413, 422) is repeated alert by alert, so that a bad one
-costs itself only.
+At least once: an offset is settled when its alert was accepted by the endpoint, is silenced, or was
+given up; alerts that are given up are counted and returned, so that the caller can log them. There
+is one request at a time. A failed one is repeated with growing delays, until `give_up_after_s` is
+over; one that the endpoint rejects as invalid (400, 413, 422) is repeated alert by alert, so that
+only an invalid alert is lost.
 """
 
 from collections import Counter
@@ -25,11 +25,11 @@ from barnabas.telemetry.notify.notice import Notice, Place
 from barnabas.telemetry.notify.silences import Silence, silencing
 
 ALERTS_MAX = 64
-"""So many alerts a request."""
+"""The number of alerts in a request."""
 
 
 class Failure(Enum):
-    """How a request failed."""
+    """The kinds of failures of a request."""
 
     TROUBLE = auto()
     """It may succeed later."""
@@ -39,34 +39,34 @@ class Failure(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How long to go on trying."""
+    """How long to retry."""
 
     first_wait_s: float = 1.0
     wait_max_s: float = 60.0
     give_up_after_s: float = 3600.0
 
     def wait_s(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row."""
+        """Return how long to wait after a number of failures in a row."""
         return float(min(self.wait_max_s, self.first_wait_s * 2 ** min(failures - 1, 30)))
 
 
 class Attempt(NamedTuple):
-    """One request to be."""
+    """One request to send."""
 
     notices: tuple[Notice, ...]
     taken: int
-    """How many alerts of the queue it stands for; 0 where firing alerts are only sent again."""
+    """How many alerts of the queue it has; 0 if firing alerts are only sent again."""
 
 
 class Queued(NamedTuple):
-    """An alert that waits, and what may be committed once it is settled."""
+    """A waiting alert, and the offset that may be committed once it is settled."""
 
     notice: Notice
     commit: Place | None
 
 
 class SentAlert(NamedTuple):
-    """A standing alert, and when the endpoint last took it."""
+    """An open alert, and when the endpoint last accepted it."""
 
     notice: Notice
     partition: int
@@ -83,7 +83,7 @@ class Outbox:
     """delivered, silenced, given_up, resent: alerts of this run."""
 
     def __post_init__(self) -> None:
-        """Begin with nothing."""
+        """Begin with an empty state."""
         self._open: dict[str, SentAlert] = {}
         self._news: list[Queued] = []
         self._settled: dict[int, int] = {}
@@ -116,10 +116,10 @@ class Outbox:
         self._news.append(Queued(standing[-1], Place(partition, offset)))
 
     def take(self, notice: Notice) -> None:
-        """Queue a record to be sent."""
+        """Queue a record to send."""
         before = self._open.get(notice.alert_id)
         if before is not None and self._identity(before.notice) != self._identity(notice):
-            # The receiver knows it by other labels: that alert ends.
+            # The receiver has it under other labels: clear that alert.
             self._news.append(Queued(before.notice.cleared(), None))
         self._remember(notice)
         place = notice.place
@@ -133,7 +133,7 @@ class Outbox:
         self._settled.pop(partition, None)
 
     def due(self, now_s: float, now_ms: int, silences: Iterable[Silence]) -> Attempt | None:
-        """Return the next request; None where nothing is due."""
+        """Return the next request; None if nothing is due."""
         if now_s < self._again_at_s:
             return None
         known = list(silences)
@@ -152,14 +152,14 @@ class Outbox:
         return Attempt(tuple(again[: self._limit]), 0) if again else None
 
     def wait_s(self, now_s: float, most_s: float) -> float:
-        """Return how long nothing will be due, `most_s` at most, unless a record comes."""
+        """Return how long nothing will be due, at most `most_s`, unless a record arrives."""
         wait = self._again_at_s - now_s
         if wait <= 0 and self._news:
             return 0.0
         return min(most_s, wait) if wait > 0 else most_s
 
     def succeeded(self, attempt: Attempt, now_s: float) -> None:
-        """Record that the endpoint has taken a request."""
+        """Record that the endpoint has accepted a request."""
         self._failures, self._failing_since_s, self._again_at_s = 0, None, 0.0
         for notice in attempt.notices:
             sent = self._open.get(notice.alert_id)
@@ -185,7 +185,7 @@ class Outbox:
         return ()
 
     def settled(self) -> dict[int, int]:
-        """Return the next offset of each partition that has something to commit."""
+        """Return the next offset of each partition with offsets to commit."""
         return dict(self._settled)
 
     def committed(self, offsets: dict[int, int]) -> None:
@@ -197,7 +197,7 @@ class Outbox:
     def _give_up(self, attempt: Attempt, now_s: float) -> tuple[Notice, ...]:
         self._failing_since_s = None
         if not attempt.taken:
-            # It stands: try it again when it would be sent again anyway.
+            # It is still open: try it again when it would be sent again anyway.
             for notice in attempt.notices:
                 sent = self._open[notice.alert_id]
                 self._open[notice.alert_id] = sent._replace(sent_at_s=now_s)

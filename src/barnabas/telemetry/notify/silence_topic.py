@@ -1,6 +1,4 @@
-"""Stores silences in the compacted topic gpu-silences: a record for each, a tombstone for an ended
-one.
-"""
+"""Stores silences in the compacted topic gpu-silences; the end of a silence is a tombstone."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,7 +25,7 @@ class SilenceTopicError(Exception):
 
 
 def ensure(client: Mapping[str, Any], topic: str = SILENCES) -> None:
-    """Create the topic where it is missing."""
+    """Create the topic if it is missing."""
     wanted = NewTopic(
         topic, num_partitions=1, replication_factor=-1, config={"cleanup.policy": "compact"}
     )
@@ -40,7 +38,7 @@ def ensure(client: Mapping[str, Any], topic: str = SILENCES) -> None:
 
 
 def put(client: Mapping[str, Any], silence_id: str, value: bytes | None, topic: str) -> None:
-    """Write a silence, or with None its end, and wait until the broker has it."""
+    """Write a silence, or None for its end, and wait until the broker has it."""
     failures: list[str] = []
 
     def settle(error: KafkaError | None, _: "Message") -> None:
@@ -56,13 +54,13 @@ def put(client: Mapping[str, Any], silence_id: str, value: bytes | None, topic: 
 
 
 def arrived(consumer: Consumer, at_most: int, timeout_s: float) -> "list[Message]":
-    """Return what has come, as soon as anything has; `consume` alone waits for `at_most`."""
+    """Return the next messages as soon as any arrive; `consume` alone would wait for `at_most`."""
     first = consumer.poll(timeout_s)
     return [] if first is None else [first, *consumer.consume(at_most - 1, 0.0)]
 
 
 class SilenceReader:
-    """The silences that there are, kept up to date."""
+    """The present silences, kept up to date."""
 
     def __init__(self, client: Mapping[str, Any], topic: str = SILENCES) -> None:
         self._silences: dict[str, Silence] = {}
@@ -81,7 +79,7 @@ class SilenceReader:
         self._consumer.assign([TopicPartition(topic, number, 0) for number in found.partitions])
 
     def load(self) -> None:
-        """Read everything that is there now."""
+        """Read all present records."""
         while self._behind:
             if not self.refresh(ANSWER_TIMEOUT_S):
                 raise SilenceTopicError(
@@ -90,7 +88,7 @@ class SilenceReader:
                 )
 
     def refresh(self, timeout_s: float = 0.0) -> int:
-        """Take in what came meanwhile; return how many records and ends of partitions."""
+        """Apply new records; return the number of records and ends of partitions."""
         got = arrived(self._consumer, RECORDS_AT_ONCE, timeout_s)
         for message in got:
             error = message.error()
@@ -104,7 +102,7 @@ class SilenceReader:
 
     @property
     def silences(self) -> list[Silence]:
-        """All of them, those to come and those that are over included, in order of their start."""
+        """All silences, including future and past ones, in the order of their start."""
         return sorted(self._silences.values(), key=lambda each: (each.start_ms, each.silence_id))
 
     def close(self) -> None:

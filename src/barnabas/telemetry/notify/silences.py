@@ -1,11 +1,10 @@
-"""Silences: which alerts are not sent, from when to when, and who created the silence.
+"""Silences: alerts that are not sent for some time, with the name of the creator.
 
 A silence has patterns for some of finding, host, gpu and namespace (`*` and `?` as in file names).
 An alert is silenced while one silence is active whose patterns all match. An alert about several
-cards is silenced where the pattern for `gpu` matches all of them: a card that was not meant is
-still announced.
+cards is silenced if the pattern for `gpu` matches all of them: other cards are still announced.
 
-Silences stop what is sent, not what is found: table and topic hold every alert.
+Silences only affect sending: table and topic have every alert.
 """
 
 import json
@@ -36,7 +35,7 @@ class Silence:
     reason: str
 
     def __post_init__(self) -> None:
-        """Refuse what would silence nothing, or everything."""
+        """Refuse a silence that would match no alert, or every alert."""
         strange = [name for name in self.matchers if name not in NAMES]
         if strange:
             raise SilenceError(f"{strange[0]} cannot be matched; choose from {', '.join(NAMES)}")
@@ -46,11 +45,11 @@ class Silence:
             raise SilenceError("a silence must start before it ends")
 
     def is_active(self, now_ms: int) -> bool:
-        """Return whether the silence holds at a time."""
+        """Return whether the silence is active at a time."""
         return self.start_ms <= now_ms < self.end_ms
 
     def matches(self, notice: Notice) -> bool:
-        """Return whether the silence is about an alert."""
+        """Return whether the silence matches an alert."""
         return all(self._matches(notice, *each) for each in self.matchers.items())
 
     def _matches(self, notice: Notice, name: str, pattern: str) -> bool:
@@ -59,12 +58,12 @@ class Silence:
         return fnmatchcase(notice.text(COLUMNS[name]), pattern)
 
     def to_json(self) -> bytes:
-        """Return the silence as its record has it."""
+        """Return the silence as a record."""
         return json.dumps(asdict(self), ensure_ascii=False).encode()
 
 
 def silence_from(value: bytes) -> Silence:
-    """Read a record; raise `SilenceError` where it is none."""
+    """Read a record; raise `SilenceError` if it is not a silence."""
     try:
         found = json.loads(value)
         return Silence(
@@ -82,7 +81,7 @@ def silence_from(value: bytes) -> Silence:
 
 
 def silencing(silences: Iterable[Silence], notice: Notice, now_ms: int) -> Silence | None:
-    """Return the silence that an alert falls under, if any."""
+    """Return the silence that matches an alert, if any."""
     for each in silences:
         if each.is_active(now_ms) and each.matches(notice):
             return each

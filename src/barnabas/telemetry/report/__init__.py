@@ -3,8 +3,8 @@
     lake --gathering--> Report (plain values) --page--> HTML
                                               --summary--> terminal, JSON
 
-`gathering` asks the questions (SQL over views, one module for each kind of question), `model`
-holds the answers, `advice` says what to do first, `drawing` and `picture` know how marks are made
-and nothing of GPUs, `sections` lays each answer out. The page loads nothing: styles, script,
-pictures and data are inside it.
+`gathering` runs the queries (SQL over views, one module for each kind of question), `report_model`
+has the results, `advice` chooses what to do first, `drawing` and `picture` draw without knowing
+about GPUs, `sections` renders each result. The page loads no other files: styles, script, pictures
+and data are inside it.
 """

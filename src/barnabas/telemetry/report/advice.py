@@ -1,7 +1,7 @@
 """Chooses the report's advice: the most important findings as a few sentences.
 
-Cards that endanger results come before cards that waste money; within those, the sentence that
-names a card comes before the one that names a habit.
+Cards that endanger results come before cards that waste money; within those, advice about single
+cards comes before advice about usage.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from barnabas.telemetry.report.report_model import Named, Report, Sentence
 from barnabas.telemetry.report.report_wording import duration, money, plural, short_gpu
 
 FINDINGS_STATE = "_checkpoints/findings, _batches/findings, _batches/alerts and alerts"
-"""What the job of findings keeps in the lake beside its table."""
+"""The folder of the findings job in the lake, beside its table."""
 
 
 def advice(report: Report) -> list[Sentence]:
@@ -37,7 +37,7 @@ def advice(report: Report) -> list[Sentence]:
 
 
 def _without_findings(report: Report) -> Sentence | None:
-    """Say that nothing can be said: without the table, silence means nothing."""
+    """Return the sentence for a lake without the table of findings: there is no result."""
     if "findings" not in report.missing_tables:
         return None
     run = f"`barnabas telemetry run --lake {report.folder}`"

@@ -1,4 +1,4 @@
-"""The bottleneck section of the report: what jobs wait for, by namespace and host."""
+"""The bottleneck section of the report: jobs that wait for memory or links, by host."""
 
 from html import escape
 
@@ -17,7 +17,7 @@ UNPROVEN = (
 
 
 def bottlenecks(questions: Questions) -> list[Bottleneck]:
-    """Return what cards waited for the longest; jobs that wait for a link come first."""
+    """Return the longest bottlenecks; jobs that wait for a link come first."""
     rows = questions.rows(
         "SELECT finding, coalesce(namespace, '') AS owner, coalesce(hostname, '') AS host, "
         "count(DISTINCT gpu_id), sum(seconds) AS total, max(value), any_value(unit) FROM episodes "
@@ -28,7 +28,7 @@ def bottlenecks(questions: Questions) -> list[Bottleneck]:
 
 
 def bottleneck_section(report: Report) -> str:
-    """What cards wait for while they look busy."""
+    """The bottlenecks of cards that seem busy."""
     title = "Bottlenecks"
     if not report.bottlenecks:
         lead = "No card waited for its memory, a link or launches."

@@ -44,7 +44,7 @@ GROUP BY gpu_id
 
 
 def waste(questions: Questions, wish: Wish) -> dict[str, list[Waste]]:
-    """Return what idleness cost, by host, namespace and GPU, the most expensive first."""
+    """Return the cost of idle cards, by host, namespace and GPU, the most expensive first."""
     questions.execute(IDLE_SQL)
     return {
         "all": _waste(questions, wish, "'all GPUs'"),
@@ -79,7 +79,7 @@ def _waste(questions: Questions, wish: Wish, by: str) -> list[Waste]:
 
 
 def throttling(questions: Questions) -> tuple[list[Throttling], Throttling]:
-    """Return the GPUs that lost the most to throttling, and what all lost together."""
+    """Return the GPUs that lost the most to throttling, and the total."""
     questions.execute(THROTTLED_SQL)
     columns = (
         "sum(power_s), sum(thermal_s), 100 * sum(lost_s) / nullif(sum(known_s), 0), "

@@ -77,14 +77,14 @@ def _quality(
         "SELECT coalesce(sum(samples), 0), max(epoch(window_end)) FROM gold"
     )
     expected = fleet.gpus * fleet.seconds / 3600
-    # Whole minutes reach beyond a time that begins or ends within one.
+    # Windows of whole minutes extend beyond a span that begins or ends within a minute.
     coverage = min(100.0, 100 * fleet.gpu_hours / expected) if expected else None
     unseen = sampling.not_looked_for(questions, Thresholds())
     return Quality(int(samples), rows, coverage, newest, refused, unseen)
 
 
 def _known_gpu(connection: "DuckDBPyConnection", wanted: str) -> str:
-    """Return the GPU that is meant: its whole id, or the end or the beginning of one."""
+    """Return the GPU with an id, or with the end or the beginning of an id."""
     rows = connection.execute(
         "SELECT DISTINCT gpu_id FROM (SELECT gpu_id FROM gold_10s WHERE level = 'gpu' "
         "UNION SELECT gpu_id FROM findings) WHERE gpu_id = $1 OR starts_with(gpu_id, $1) "

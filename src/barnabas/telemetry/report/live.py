@@ -1,11 +1,11 @@
 """Serves the report as a page that refreshes itself: `report --serve HOST:PORT`.
 
     LivePage      gathers at most one report at a time, and none before the last is `refresh_s` old
-    LiveServer    answers GET and HEAD of / and /report.json, and nothing else
+    LiveServer    answers only GET and HEAD of / and /report.json
 
-Nothing is gathered while there are no requests. A request that finds the report too old gathers a
-new one; requests that come meanwhile get the one before. Where gathering fails, the page says so,
-and since when, above the last report that there is.
+Without requests no report is gathered. A request that finds the report too old gathers a new one;
+other requests meanwhile get the previous one. If gathering fails, the page says so, and since when,
+above the last report.
 """
 
 import json
@@ -28,7 +28,7 @@ from barnabas.telemetry.report.summary import document
 REQUESTS_AT_ONCE = 32
 SOCKET_TIMEOUT_S = 20.0
 LATE_AFTER_S = 300.0
-"""Windows close a minute and a half behind the samples; data that is older is worth a word."""
+"""Windows close a minute and a half behind the samples; the page warns about older data."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'; img-src data:",
@@ -41,19 +41,19 @@ STYLE = "padding:.6rem 1rem;border-left:.3rem solid"
 
 @dataclass(frozen=True)
 class Gathered:
-    """The last report, and how the last gathering went."""
+    """The last report, and the result of the last gathering."""
 
     report: Report | None
     page: str
     at_s: float
-    """When the report was gathered; 0 where there is none."""
+    """When the report was gathered; 0 if there is none."""
     tried_at_s: float
     failure: str = ""
-    """Why the last gathering failed; empty where it did not."""
+    """The reason why the last gathering failed; empty if it did not."""
 
 
 class LivePage:
-    """The report on a lake, as new as `refresh_s` allows."""
+    """The report on a lake, refreshed after `refresh_s`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class LivePage:
         self._latest = Gathered(None, "", 0.0, 0.0)
 
     def latest(self) -> Gathered:
-        """Return the report; gather it where it is too old and no other request does so."""
+        """Return the report; gather it if it is too old and no other request does so."""
         if self._is_fresh():
             return self._latest
         has_any = bool(self._latest.tried_at_s)
@@ -81,7 +81,7 @@ class LivePage:
         return self._latest
 
     def html(self) -> str:
-        """Return the page, with how old it is."""
+        """Return the page, with its age."""
         found = self.latest()
         notice = self._notice(found)
         refresh = f'<meta http-equiv="refresh" content="{max(1, round(self.refresh_s))}">'
@@ -94,7 +94,7 @@ class LivePage:
         return whole.replace("<main>", f"<main>{notice}", 1)
 
     def document(self) -> dict[str, Any]:
-        """Return the report for programs, with how old it is."""
+        """Return the report for programs, with its age."""
         found = self.latest()
         about = {
             "gathered": _iso(found.at_s) if found.report else None,
@@ -160,7 +160,7 @@ class LiveServer(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
-        """Start a thread for a connection, or close it where there are too many."""
+        """Start a thread for a connection, or close it if there are too many."""
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return

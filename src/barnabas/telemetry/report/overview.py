@@ -1,4 +1,4 @@
-"""Queries about the whole fleet: its size, and what it did."""
+"""Queries about the whole fleet: its size and its states."""
 
 from barnabas.telemetry.report.drawing import round_top
 from barnabas.telemetry.report.questions import Questions, names
@@ -16,7 +16,7 @@ from barnabas.telemetry.report.report_model import (
 MAP_ROWS = 128
 BINS = 25
 INSTANCE_ROWS = 700
-"""A hundred cards, all split as finely as can be."""
+"""Enough for a hundred cards that are split as finely as possible."""
 WORKING = STATES.index("working")
 
 METRICS = (
@@ -28,7 +28,7 @@ METRICS = (
 
 
 def fleet(questions: Questions) -> Fleet:
-    """Count what there is; cards that were only ever missing count too."""
+    """Count hosts, cards and jobs, including cards that were always missing."""
     gpus, hosts, namespaces = questions.row(
         "SELECT count(DISTINCT gpu_id), count(DISTINCT hostname), count(DISTINCT namespace) FROM "
         "(SELECT DISTINCT gpu_id, hostname, namespace FROM gold UNION "
@@ -72,7 +72,7 @@ def instances(questions: Questions) -> list[Instance]:
 
 
 def histograms(questions: Questions) -> list[Histogram]:
-    """Return how the main metrics are spread."""
+    """Return the distributions of the main metrics."""
     found = (_histogram(questions, *metric) for metric in METRICS)
     return [each for each in found if each is not None]
 
@@ -101,8 +101,8 @@ def _histogram(
 def shares(questions: Questions) -> Shares:
     """Return how many GPUs were in each state, cell by cell.
 
-    Found states have their seconds, presence the time that samples of `gold` stand for. What is
-    present and has no finding that makes a state is working.
+    States from findings have their seconds, presence the time that samples of `gold` cover. Cards
+    that are present and have no such finding are working.
     """
     counts = {state: [0.0] * questions.cells for state in STATES}
     for cell, state, seconds in questions.rows(
@@ -118,7 +118,7 @@ def shares(questions: Questions) -> Shares:
 
 
 def state_map(questions: Questions, gpus: int) -> StateMap:
-    """Return what each GPU did; of a large fleet, those with the most trouble."""
+    """Return the states of each GPU; in a large fleet, of those with the most findings."""
     rows = questions.rows(
         "WITH everyone AS (SELECT gpu_id, any_value(hostname) AS hostname FROM "
         "(SELECT DISTINCT gpu_id, hostname FROM gold UNION SELECT DISTINCT gpu_id, hostname "

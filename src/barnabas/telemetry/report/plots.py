@@ -44,13 +44,13 @@ BOTTOM_UP = (
 
 
 def legend(states: tuple[str, ...] = BOTTOM_UP) -> str:
-    """Return the colours with their words."""
+    """Return the legend: the colours with their names."""
     items = "".join(f'<li><i class="s-{state}"></i>{STATE_LABELS[state]}</li>' for state in states)
     return f'<ul class="legend">{items}</ul>'
 
 
 def time_axis(start_s: float, end_s: float) -> str:
-    """Return the words under a plot."""
+    """Return the labels under a plot."""
     span_s = end_s - start_s
     ticks = [
         f'<span style="left:{100 * (at - start_s) / span_s:.2f}%">{clock(at, span_s)}</span>'
@@ -94,7 +94,7 @@ def _steps(values: list[float]) -> list[tuple[float, float]]:
 
 
 def map_plot(found: StateMap, fleet: Fleet) -> str:
-    """Return a row for each GPU, coloured by what it did."""
+    """Return a row for each GPU, coloured by its states."""
     rows = len(found.gpus)
     height = 30 if rows <= 4 else 16 if rows <= 32 else 9 if rows <= 72 else 6
     pictures = [
@@ -134,7 +134,7 @@ def _row_labels(found: StateMap, height: int) -> str:
 
 
 def histogram_plot(found: Histogram) -> str:
-    """Return how a metric is spread, with its middle and its 95th percentile."""
+    """Return the distribution of a metric, with its median and its 95th percentile."""
     most = max(found.counts) or 1
     width = drawing.WIDTH / len(found.counts)
     bars = "".join(

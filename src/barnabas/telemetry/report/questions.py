@@ -1,9 +1,9 @@
 """The DuckDB views that the report's queries share, and helpers for their results.
 
-Every question reads `gold` (a GPU's rollups), `found` (findings) or `episodes`, all cut to the
-time and the GPU that the report is about. For long times `gold` is the table of minutes: six
-times fewer rows, and nothing on a page is that fine. Time is `covered_seconds` of `gold`, never a
-number of windows; rows of version 0.1, which lack it, stand for their whole window.
+Every query reads `gold` (a GPU's rollups), `found` (findings) or `episodes`, all restricted to the
+time and the GPU of the report. For long times `gold` is the table of minutes: it has six times
+fewer rows, and the page does not show shorter times. Time is `covered_seconds` of `gold`, never a
+number of windows; rows of version 0.1, which lack it, cover their whole window.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -40,14 +40,14 @@ Rows = list[tuple[Any, ...]]
 
 
 class Questions:
-    """A connection with the report's own views."""
+    """A connection with the views of the report."""
 
     def __init__(self, connection: "DuckDBPyConnection", wish: Wish) -> None:
         self._connection = connection
         self.gpu_id = wish.gpu_id
         self._filters(wish)
         self.start_s, self.end_s = self._span(wish)
-        # No finer than the windows that findings are about.
+        # Not shorter than the windows of findings.
         self.step_s = max(10.0, step_for(self.end_s - self.start_s, CELLS))
         self.is_by_minute = self._has_minutes() and self.step_s >= 60
         table = "gold_1m" if self.is_by_minute else "gold_10s"
@@ -63,7 +63,7 @@ class Questions:
         self.execute(f"CREATE TEMP TABLE episodes AS {EPISODES_SQL}")
 
     def rows(self, sql: str, **values: object) -> Rows:
-        """Return all rows of a query; `$name` stands for a value."""
+        """Return all rows of a query; `$name` is replaced by a value."""
         found: Rows = self._connection.execute(sql, values or None).fetchall()
         return found
 
@@ -83,7 +83,7 @@ class Questions:
 
     @property
     def cells(self) -> int:
-        """How many cells the time is cut into."""
+        """The number of cells of the time."""
         return max(1, int(-(-(self.end_s - self.start_s) // self.step_s)))
 
     def _filters(self, wish: Wish) -> None:
@@ -97,7 +97,7 @@ class Questions:
         self._where = " AND ".join(terms)
 
     def _span(self, wish: Wish) -> tuple[float, float]:
-        """Return the time that there is data of, within what was asked for."""
+        """Return the part of the requested time that has data."""
         tables = " UNION ALL ".join(
             f"SELECT min(epoch(window_start)), max(epoch(window_end)) FROM {table} "
             f"WHERE {self._where}"
@@ -116,7 +116,7 @@ class Questions:
 
 
 def step_for(seconds: float, cells: int) -> float:
-    """Return the smallest round step that cuts a time into at most so many cells."""
+    """Return the smallest round step that divides a time into at most this many cells."""
     return float(next((step for step in STEPS_S if seconds / step <= cells), STEPS_S[-1]))
 
 
@@ -134,7 +134,7 @@ SELECT gpu_id, window_start, min(CASE finding {_RANKS} END) AS state,
     max(coalesce(seconds, 10)) AS seconds
 FROM found WHERE finding IN ({names(tuple(STATE_OF))}) GROUP BY gpu_id, window_start
 """
-"""What each GPU did in each window that has a finding, as the number of a state."""
+"""The state of each GPU in each window with a finding, as the number of a state."""
 
 EPISODES_SQL = """
 WITH stepped AS (
@@ -162,6 +162,6 @@ SELECT
 FROM numbered
 GROUP BY gpu_id, finding, CASE WHEN finding = 'xid' THEN value END, episode
 """
-"""Findings of neighbouring windows, merged: what people count and name."""
+"""Findings of adjacent windows, merged."""
 
 HARDWARE_SQL = names(HARDWARE)

@@ -26,10 +26,10 @@ FINDINGS = {
     "idle": "Idle",
     "idle_instances": "Idle MIG instances",
 }
-"""Every finding with its name for people, the most severe first."""
+"""The display name of every finding, the most severe first."""
 
 STILL_S = 60.0
-"""What lasted until so shortly before the end lasts on: windows close with a delay."""
+"""A finding that lasted until this time before the end is still open: windows close late."""
 
 HARDWARE = ("xid", "repeat_offender", "missing", "ecc_trend", "thermal_throttled")
 """Findings that point at the card or the host, not at the job."""
@@ -38,8 +38,8 @@ STATES = (
     *("missing", "throttled", "starved", "link_bound"),
     *("parked", "idle", "launch_bound", "working"),
 )
-"""What a card is said to do in a window, when several things are true: the first of these. A card
-that waits for its own memory works."""
+"""The state of a card in a window with several findings: the first of these. A card that waits for
+its own memory is working."""
 
 STATE_OF = {
     "missing": "missing",
@@ -67,7 +67,7 @@ STATE_LABELS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What the report is asked to be about."""
+    """The selection of the report."""
 
     title: str = "GPU fleet report"
     gpu_id: str | None = None
@@ -80,7 +80,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Fleet:
-    """How much there is."""
+    """The extent of the data."""
 
     start_s: float
     end_s: float
@@ -94,13 +94,13 @@ class Fleet:
 
     @property
     def seconds(self) -> float:
-        """The time that is looked at."""
+        """The time of the report."""
         return self.end_s - self.start_s
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How a metric is spread over all GPUs and windows."""
+    """The distribution of a metric over all GPUs and windows."""
 
     title: str
     unit: str
@@ -114,14 +114,14 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Shares:
-    """What the whole fleet did: for each state, GPU seconds in each cell of time."""
+    """The states of the whole fleet: for each state, GPU seconds in each cell of time."""
 
     step_s: float
     counts: dict[str, list[float]]
 
 
 class Mark(NamedTuple):
-    """Something that happened to a row of the map."""
+    """An event in a row of the map."""
 
     row: int
     at_s: float
@@ -130,19 +130,19 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class StateMap:
-    """What single GPUs did: a row for each, a cell for each stretch of time."""
+    """The states of single GPUs: a row for each, a cell for each span of time."""
 
     step_s: float
     gpus: list[tuple[str, str]]
     """Host and GPU of each row."""
     cells: list[list[int]]
-    """The number of the state in STATES, or -1 where nothing is known."""
+    """The number of the state in STATES, or -1 if nothing is known."""
     marks: list[Mark]
     left_out: int
 
 
 class Episode(NamedTuple):
-    """A finding that lasted through neighbouring windows."""
+    """A finding that lasted through adjacent windows."""
 
     gpu_id: str
     hostname: str
@@ -187,24 +187,24 @@ class Timeline:
 
 
 class Waste(NamedTuple):
-    """What idle cards cost one owner."""
+    """The cost of idle cards for one owner."""
 
     name: str
     hostname: str
-    """Of a GPU; empty where several hosts can be meant."""
+    """The host of a GPU; empty if there are several hosts."""
     gpus: int
     idle_hours: float
     parked_hours: float
     parked_gib: float
-    """The mean memory held while idle, over the time that any was."""
+    """The mean memory held while idle, over the time in which any was held."""
     kwh: float
     energy_cost: float
     card_cost: float
-    """What the cards cost for the hours they idled."""
+    """The cost of the cards for their idle hours."""
 
 
 class Throttling(NamedTuple):
-    """What throttling took from a GPU."""
+    """The loss of a GPU by throttling."""
 
     gpu_id: str
     hostname: str
@@ -243,7 +243,7 @@ class Straggler(NamedTuple):
 
 
 class Offender(NamedTuple):
-    """A GPU with trouble of its own."""
+    """A GPU with hardware problems."""
 
     gpu_id: str
     hostname: str
@@ -272,7 +272,7 @@ class EccTrend(NamedTuple):
     gpu_id: str
     hostname: str
     grown: float
-    """Corrected errors that came in the time of the report."""
+    """Corrected errors in the time of the report."""
     corrected: list[float | None]
     uncorrected: float
     remapped_rows: float
@@ -280,7 +280,7 @@ class EccTrend(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """The last word on an alert."""
+    """The last message about an alert."""
 
     state: str
     finding: str
@@ -294,7 +294,7 @@ class Alert(NamedTuple):
 
 
 class Bottleneck(NamedTuple):
-    """What the cards of a namespace on one host waited for."""
+    """The bottlenecks of the cards of a namespace on one host."""
 
     finding: str
     namespace: str
@@ -306,7 +306,7 @@ class Bottleneck(NamedTuple):
 
 
 class Named(NamedTuple):
-    """How many cards something is true of, and a few of them: host, GPU, and what is said of it."""
+    """A number of cards, and a few of them: host, GPU and detail."""
 
     total: int
     first: list[tuple[str, str, str]]
@@ -319,31 +319,31 @@ class NotLookedFor(NamedTuple):
     needs_s: float
     gpus: int
     interval_s: float
-    """How far apart the samples of these cards are, by the median."""
+    """The median distance of the samples of these cards."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How much of what should be there is there."""
+    """The completeness of the data."""
 
     samples: int
     rows: dict[str, int]
     coverage_pct: float | None
     newest_s: float | None
     refused: dict[str, int] | None
-    """Counts by reason, None where no broker was asked."""
+    """Counts by reason, None if no broker was asked."""
     not_looked_for: list[NotLookedFor] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything the page says."""
+    """The content of the page."""
 
     wish: Wish
     folder: str
     missing_tables: list[str]
     lost_tables: list[str]
-    """Those of the missing that were there once."""
+    """The missing tables that existed before."""
     fleet: Fleet
     histograms: list[Histogram]
     shares: Shares
@@ -371,7 +371,7 @@ class Report:
 
 
 class Sentence(NamedTuple):
-    """One thing to do."""
+    """One piece of advice."""
 
     severity: str
     text: str

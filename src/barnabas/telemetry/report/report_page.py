@@ -174,7 +174,7 @@ def _selector(timelines: list[Timeline]) -> str:
 
 
 def _data(report: Report) -> str:
-    """What hovering needs, as JSON that cannot end its own element."""
+    """The data for hovering, as JSON that cannot close its own element."""
     fleet = report.fleet
     content = {
         "start": fleet.start_s,

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 DAY_S = 86_400
 NONE = "\N{EN DASH}"
-"""For what is not known."""
+"""The text for unknown values."""
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """Return a number with as many digits as it is worth."""
+    """Return a number with a suitable number of digits."""
     if value is None:
         return NONE
     if abs(value) >= 100 or value == int(value):
@@ -17,18 +17,18 @@ def number(value: float | None, digits: int = 1) -> str:
 
 
 def energy(kwh: float) -> str:
-    """Return an amount of energy in the unit that keeps its digits."""
+    """Return an amount of energy in a suitable unit."""
     return f"{number(1000 * kwh)} Wh" if 0 < kwh < 1 else f"{number(kwh)} kWh"
 
 
 def money(value: float, currency: str) -> str:
-    """Return an amount; a currency of letters goes behind it."""
+    """Return an amount; a currency in letters is put after it."""
     amount = f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
     return f"{amount} {currency}" if currency.isalpha() else f"{currency}{amount}"
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in its two greatest units."""
+    """Return a time span in its two largest units."""
     left = round(seconds)
     if left < 60:
         return f"{left} s"
@@ -46,7 +46,7 @@ def moment(seconds: float) -> str:
 
 
 def clock(seconds: float, span_s: float) -> str:
-    """Return a time for an axis that spans so much."""
+    """Return a time for an axis of a given span."""
     at = datetime.fromtimestamp(seconds, UTC)
     if span_s > 3 * DAY_S:
         return at.strftime("%b %d")
@@ -61,5 +61,5 @@ def plural(count: int, noun: str) -> str:
 
 
 def short_gpu(gpu_id: str) -> str:
-    """Return the end of a UUID, which tells cards apart where the beginning may not."""
+    """Return the end of a UUID, which distinguishes cards better than the beginning."""
     return gpu_id if len(gpu_id) <= 14 else f"GPU…{gpu_id[-6:]}"

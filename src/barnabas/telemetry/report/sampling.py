@@ -1,4 +1,4 @@
-"""Queries about how often cards were sampled, and which findings that rules out."""
+"""Queries about sampling intervals, and the findings that long intervals exclude."""
 
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.report.questions import Questions
@@ -22,11 +22,11 @@ def not_looked_for(questions: Questions, thresholds: Thresholds) -> list[NotLook
 
 
 def sentence(each: NotLookedFor, gpus: int) -> str:
-    """Say what was not looked for, and why; `gpus` is how many the report is about."""
+    """Return the findings that were not computed, with the reason; `gpus` is their number."""
     verb = "was" if each.gpus == 1 else "were"
     whose = "this card was" if gpus == 1 else f"{plural(each.gpus, 'card')} {verb}"
     where = "" if each.gpus == gpus else " on every card"
-    interval_s = float(f"{each.interval_s:.2g}")  # no collector keeps time exactly
+    interval_s = float(f"{each.interval_s:.2g}")  # intervals of collectors are not exact
     return (
         f"{FINDINGS[each.finding]} was not looked for{where}: it needs samples every "
         f"{number(each.needs_s)} s; {whose} sampled every {number(interval_s)} s."

@@ -37,7 +37,7 @@ def section(anchor: str, title: str, lead: str, body: str) -> str:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[int] = ()) -> str:
-    """Return a table; cells are HTML already, numeric columns go to the right."""
+    """Return a table; cells are HTML, numeric columns are right-aligned."""
     right = set(numeric)
 
     def cells(row: Sequence[str], tag: str) -> str:
@@ -52,7 +52,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterabl
 
 
 def gpu(gpu_id: str) -> str:
-    """Return a GPU's short name, with the whole one behind it."""
+    """Return a GPU's short name, with the full name as a tooltip."""
     return f'<code title="{escape(gpu_id)}">{escape(short_gpu(gpu_id))}</code>'
 
 
@@ -107,7 +107,7 @@ MEANING = {
 
 
 def instances(report: Report) -> str:
-    """The MIG instances; nothing where no card is split."""
+    """The MIG instances; nothing if no card is split."""
     if not report.instances:
         return ""
     rows = [
@@ -137,7 +137,7 @@ def _activity(idle_share: float | None) -> str:
 
 
 def waste(report: Report) -> str:
-    """What idleness cost, by owner."""
+    """The cost of idle cards, by owner."""
     if not report.waste["all"]:
         return section("waste", "Waste", "No card idled through a window.", "")
     whole, wish = report.waste["all"][0], report.wish
@@ -189,7 +189,7 @@ def _waste_table(title: str, rows: list[Waste], currency: str, *, is_gpu: bool) 
 def folded(
     titles: Sequence[str], rows: Sequence[Sequence[str]], numeric: Iterable[int] = ()
 ) -> str:
-    """Return a table whose first rows are seen at once; say where a list was cut."""
+    """Return a table of which the first rows are shown; say if the list was truncated."""
     right = tuple(numeric)
     cut = note_of_cut(len(rows), TOP_ROWS)
     if len(rows) <= SEEN_ROWS + 2:
@@ -203,13 +203,13 @@ def folded(
 
 
 def note_of_cut(rows: int, limit: int) -> str:
-    """Say so where a list is as long as it may get."""
+    """Return a note if a list has its maximum length."""
     where = "<code>barnabas telemetry query</code> has all"
     return f'<p class="note">Only the first {limit}; {where}.</p>' if rows >= limit else ""
 
 
 def throttling(report: Report) -> str:
-    """Seconds and clock lost."""
+    """The lost seconds and clock speed."""
     total = report.throttled_total
     if not report.throttling:
         return section("throttling", "Throttling", "No card was throttled.", "")
@@ -242,7 +242,7 @@ def throttling(report: Report) -> str:
 
 
 def stragglers(report: Report) -> str:
-    """Who holds peers back."""
+    """Stragglers, which slow down their peers."""
     if not report.stragglers:
         lead = "No card was far off its peers."
         return section("stragglers", "Stragglers", lead, "")
@@ -265,7 +265,7 @@ def stragglers(report: Report) -> str:
 
 
 def offenders(report: Report) -> str:
-    """Which cards to look at."""
+    """The cards that need attention."""
     if not report.offenders:
         return section("offenders", "Top offenders", "No card stands out.", "")
     rows = [
@@ -296,7 +296,7 @@ def _kinds(each: Offender) -> str:
 
 
 def xids(report: Report) -> str:
-    """XIDs with what to do."""
+    """XIDs with their actions."""
     if not report.xids:
         return section("xids", "XIDs", "The driver reported no errors.", "")
     rows = [
@@ -349,7 +349,7 @@ def ecc(report: Report) -> str:
 
 
 def missing(report: Report) -> str:
-    """Cards that went silent."""
+    """Cards that stopped reporting."""
     if not report.absences:
         return section("missing", "Missing cards", "Every card kept reporting.", "")
     end_s = report.fleet.end_s
@@ -396,7 +396,7 @@ def alerts(report: Report) -> str:
 
 
 def quality(report: Report) -> str:
-    """How far the data can be trusted."""
+    """The quality of the data."""
     known = report.quality
     facts = [("Samples in windows", number(known.samples))]
     if known.coverage_pct is not None:

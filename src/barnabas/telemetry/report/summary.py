@@ -8,7 +8,7 @@ from barnabas.telemetry.report.sampling import sentence
 
 
 def headline(report: Report) -> str:
-    """Return what the report is about, in one line."""
+    """Return the extent of the report, in one line."""
     fleet = report.fleet
     return (
         f"{plural(fleet.gpus, 'GPU')} on {plural(fleet.hosts, 'host')}, "
@@ -27,7 +27,7 @@ def finding_rows(report: Report) -> list[tuple[str, int, int, str]]:
 
 
 def cost_line(report: Report) -> str | None:
-    """Return what idleness cost, in one line."""
+    """Return the cost of idle cards, in one line."""
     if not report.waste["all"]:
         return None
     whole = report.waste["all"][0]
@@ -40,12 +40,12 @@ def cost_line(report: Report) -> str | None:
 
 
 def sampling_lines(report: Report) -> list[str]:
-    """Return what could not be looked for, a line each."""
+    """Return the findings that could not be computed, a line for each."""
     return [sentence(each, report.fleet.gpus) for each in report.quality.not_looked_for]
 
 
 def document(report: Report) -> dict[str, Any]:
-    """Return what --json prints: the figures of the page, without its plots."""
+    """Return the document for --json: the figures of the page, without its plots."""
     fleet = report.fleet
     return {
         "lake": report.folder,

@@ -57,7 +57,7 @@ def _timeline(questions: Questions, gpu_id: str) -> Timeline:
 
 
 def _points(questions: Questions, gpu_id: str, step_s: float, table: str) -> Rows:
-    """Return mean and maximum of each metric for each step, with gaps where nothing is."""
+    """Return mean and maximum of each metric for each step, with gaps without samples."""
     time, mean, peak = ("timestamp", "{}", "{}")
     ceilings = {"top_clock": "max_sm_clock"}
     if table != "silver":

@@ -21,7 +21,7 @@ HABITS = (
     *("idle", "parked_memory", "power_capped"),
     *("launch_bound", "memory_bound", "pcie_bound", "nvlink_bound"),
 )
-"""Findings about jobs and owners: no card is an offender by them."""
+"""Findings about jobs and owners, which are not problems of cards."""
 
 
 def finding_totals(questions: Questions) -> dict[str, tuple[int, int, float]]:
@@ -34,7 +34,7 @@ def finding_totals(questions: Questions) -> dict[str, tuple[int, int, float]]:
 
 
 def stragglers(questions: Questions) -> list[Straggler]:
-    """Return the GPUs that held peers back the longest."""
+    """Return the GPUs that slowed their peers the longest."""
     rows = questions.rows(
         "SELECT gpu_id, any_value(hostname), any_value(namespace), "
         "sum(seconds) AS total, count(*), arg_max(value, seconds), any_value(unit), "
@@ -45,7 +45,7 @@ def stragglers(questions: Questions) -> list[Straggler]:
 
 
 def offenders(questions: Questions) -> list[Offender]:
-    """Return GPUs by findings that point at hardware first, then by time in trouble."""
+    """Return GPUs by hardware findings first, then by the time with findings."""
     rows = questions.rows(
         "SELECT gpu_id, any_value(hostname), any_value(namespace), "
         "histogram(finding) AS kinds, sum(seconds) AS total, "
@@ -74,7 +74,7 @@ def xids(questions: Questions) -> list[Xid]:
 
 
 def ecc(questions: Questions) -> list[EccTrend]:
-    """Return the cards with an ECC finding, and how their counters went."""
+    """Return the cards with an ECC finding, and their counters over time."""
     rows = questions.rows(
         "SELECT gpu_id, any_value(hostname), max(value) AS most, arg_max(detail, end_s) "
         "FROM episodes WHERE finding = 'ecc_trend' GROUP BY gpu_id "
@@ -102,7 +102,7 @@ def _trend(questions: Questions, gpu_id: str, hostname: str, detail: str) -> Ecc
 
 
 def absences(questions: Questions) -> list[Episode]:
-    """Return the times that cards were gone, those that still are first."""
+    """Return the times in which cards were missing, those that still are first."""
     rows = questions.rows(
         f"SELECT {', '.join(Episode._fields)} FROM episodes WHERE finding = 'missing' "
         f"ORDER BY end_s >= {questions.end_s - STILL_S} DESC, seconds DESC, gpu_id LIMIT {TOP_ROWS}"
@@ -111,7 +111,7 @@ def absences(questions: Questions) -> list[Episode]:
 
 
 def named(questions: Questions) -> dict[str, Named]:
-    """Return the cards to do something about, counted in full and a few by name."""
+    """Return the number of cards that need an action, and a few of them."""
     still = f"finding = 'missing' AND end_s >= {questions.end_s - STILL_S}"
     conditions = {
         "drain": "finding = 'xid' AND severity = 'critical'",
@@ -137,7 +137,7 @@ def _named(questions: Questions, condition: str) -> Named:
 
 
 def alerts(questions: Questions) -> tuple[list[Alert], dict[str, int]]:
-    """Return the last word on each alert, open ones first, and how many are in each state."""
+    """Return the last message about each alert, open ones first, and the number in each state."""
     last = (
         "(SELECT alert_id, arg_max(state, (last_seen, state = 'cleared')) AS state, "
         "any_value(finding) AS finding, any_value(severity) AS severity, "

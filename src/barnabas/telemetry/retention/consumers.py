@@ -1,7 +1,7 @@
-"""Reads from the checkpoints in the lake how far the jobs that read a table have come.
+"""Reads the progress of the jobs that read a table, from their checkpoints in the lake.
 
-A micro-batch of Spark is over when its number is in `commits`; the file of that number in
-`offsets` says where its source stood. Everything up to there is never asked for again.
+A micro-batch of Spark is complete when its number is in `commits`; the file of that number in
+`offsets` has the position of its source. Spark never reads earlier data again.
 """
 
 import json
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"batch-(\d{10})")
 def consumed(lake: Path, table: str) -> int:
     """Return the last batch of a table that no job will read or write again; -1 for none.
 
-    The newest complete batch is left alone: Spark may run it again.
+    The newest complete batch is not included: Spark may run it again.
     """
     writer = last_complete(lake, table) - 1
     return min([writer, *(position(lake, job) for job in READERS.get(table, ()))])
@@ -39,7 +39,7 @@ def note_numbers(lake: Path, table: str) -> list[int]:
 
 
 def position(lake: Path, job: str) -> int:
-    """Return the last batch of its table that a job has committed; -1 where it never ran."""
+    """Return the last batch of its table that a job has committed; -1 if it never ran."""
     folder = lake / CHECKPOINTS / job
     committed = max(_numbers(folder / "commits"), default=None)
     if committed is None:

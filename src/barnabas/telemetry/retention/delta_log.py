@@ -14,7 +14,7 @@ TRIES = 20
 
 
 class DeltaBusyError(Exception):
-    """Others commit so often that there is no place for one more."""
+    """Other writers commit so often that this commit never succeeds."""
 
 
 def is_delta(table: Path) -> bool:
@@ -23,14 +23,14 @@ def is_delta(table: Path) -> bool:
 
 
 def active(table: Path) -> set[str]:
-    """Return the names of the files that make up the table."""
+    """Return the names of the table's files."""
     from deltalake import DeltaTable
 
     return {uri.rpartition("/")[2] for uri in DeltaTable(str(table)).file_uris()}
 
 
 def swap(table: Path, gone: Iterable[str], added: str | None) -> None:
-    """Take files out of the table and put one in that holds the same rows, unless that was done."""
+    """Replace files of the table by one with the same rows, unless that was done before."""
     from deltalake import DeltaTable
 
     for _ in range(TRIES):
@@ -51,7 +51,7 @@ def _committed(table: Path, version: int, actions: list[dict[str, Any]]) -> bool
     draft = table / LOG / f".{version:020d}.retain.draft"
     draft.write_text(text, encoding="utf-8")
     try:
-        # A link, unlike a rename, fails where the name is taken.
+        # A link, unlike a rename, fails if the name exists.
         os.link(draft, table / LOG / f"{version:020d}.json")
     except FileExistsError:
         return False

@@ -1,7 +1,7 @@
 """Plans which files of a table to remove and which to merge, from names, times and sizes.
 
-batch-0000000042.parquet, batch-0000000042-part-0001.parquet     what a batch wrote
-merged-0000000010-0000000042.parquet                             stands for batches 10 to 42
+batch-0000000042.parquet, batch-0000000042-part-0001.parquet     the files of a batch
+merged-0000000010-0000000042.parquet                             replaces batches 10 to 42
 """
 
 import re
@@ -20,7 +20,7 @@ _MERGED = re.compile(r"merged-(\d{10})-(\d{10})\.parquet")
 
 
 class Extent(NamedTuple):
-    """The batches that a file holds, both included."""
+    """The batches in a file, from the first to the last."""
 
     first: int
     last: int
@@ -36,7 +36,7 @@ class TableFile(NamedTuple):
     name: str
     extent: Extent
     low_us: int
-    """The oldest time in it."""
+    """The oldest time in the file."""
     high_us: int
     rows: int
     size: int
@@ -44,18 +44,18 @@ class TableFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done with a table."""
+    """The plan for a table."""
 
     expired: tuple[TableFile, ...] = ()
     merges: tuple[tuple[TableFile, ...], ...] = ()
     waiting: int = 0
     """Files that are too old, but that a job has not read yet."""
     kept: tuple[TableFile, ...] = field(default=())
-    """All that stay as they are."""
+    """The files that do not change."""
 
 
 def extent_of(name: str) -> Extent | None:
-    """Return the batches that a file's name speaks of; None for a file of other making."""
+    """Return the batches in a file's name; None for other files."""
     merged = _MERGED.fullmatch(name)
     if merged is not None:
         return Extent(int(merged[1]), int(merged[2]))
@@ -64,17 +64,17 @@ def extent_of(name: str) -> Extent | None:
 
 
 def merged_name(extent: Extent) -> str:
-    """Return the name of the file that stands for some batches, without its ending."""
+    """Return the name of the file that replaces some batches, without its ending."""
     return f"merged-{extent.first:010d}-{extent.last:010d}"
 
 
 def is_merged(name: str) -> bool:
-    """Return whether a file stands for others."""
+    """Return whether a file replaces others."""
     return _MERGED.fullmatch(name) is not None
 
 
 def replaced(names: Iterable[str]) -> dict[str, str]:
-    """Return the files that others stand for, each with the file that does."""
+    """Return the files that merged files replace, each with its merged file."""
     given = sorted(names)
     known = {name: extent for name in given if (extent := extent_of(name)) is not None}
     merged = sorted(
@@ -91,7 +91,7 @@ def replaced(names: Iterable[str]) -> dict[str, str]:
 
 
 def visible(names: Iterable[str]) -> list[str]:
-    """Return the files that make up a table: without those that a merged file stands for."""
+    """Return the files of a table, without those that a merged file replaces."""
     given = list(names)
     gone = replaced(given)
     return [name for name in given if name not in gone]
@@ -117,7 +117,7 @@ def plan(
 
 
 def _merges(files: Iterable[TableFile]) -> Iterable[tuple[TableFile, ...]]:
-    """Yield runs of neighbouring files of one day that together are not too large."""
+    """Yield runs of adjacent files of one day that together are not too large."""
     run: list[TableFile] = []
     day: int | None = None
     for batch in _whole_batches(files):
@@ -136,12 +136,12 @@ def _merges(files: Iterable[TableFile]) -> Iterable[tuple[TableFile, ...]]:
 
 
 def _day(batch: Iterable[TableFile]) -> int | None:
-    """Return the day of the newest row; None where there are none. Late rows are of its day."""
+    """Return the day of the newest row; None if there are none. Late rows count for that day."""
     return max((each.high_us // DAY_US for each in batch if each.rows), default=None)
 
 
 def _whole_batches(files: Iterable[TableFile]) -> Iterable[list[TableFile]]:
-    """Yield the files of each batch together: a merged file stands for all of them or for none."""
+    """Yield the files of each batch together: a merged file replaces all of them or none."""
     group: list[TableFile] = []
     for each in files:
         if group and each.extent != group[0].extent:

@@ -34,9 +34,9 @@ TIMES = {
     "findings": "window_end",
     "alerts": "last_seen",
 }
-"""The column that says how old a row is."""
+"""The column with the time of a row."""
 NOTES_KEPT = 1000
-"""The newest notes stay, whatever their files: they are small, and tell how jobs went."""
+"""The newest notes stay even without files: they are small, and show the history of jobs."""
 LOCK = "_retain_lock"
 GROUP_BYTES = 256 << 20
 """A group of rows is held in memory up to this size."""
@@ -45,7 +45,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class TableResult:
-    """What became of a table, or would."""
+    """The result of a run for a table, or of a dry run."""
 
     table: str
     files: int
@@ -58,7 +58,7 @@ class TableResult:
 
 @contextmanager
 def held(lake: Path) -> Iterator[None]:
-    """Let one retention at a time work on a lake; jobs may run beside it."""
+    """Allow one retention run at a time on a lake; jobs may run meanwhile."""
     with (lake / LOCK).open("ab") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,7 +70,7 @@ def held(lake: Path) -> Iterator[None]:
 def retain(
     lake: Path, keep_us: Mapping[str, int], *, merge: bool = True, dry_run: bool = False
 ) -> list[TableResult]:
-    """Remove what is older than `keep_us` says for its table, and merge small files."""
+    """Remove files that are older than their table's `keep_us`, and merge small files."""
     found = [name for name in TABLES if (lake / name).is_dir()]
     with held(lake):
         return [
@@ -101,7 +101,7 @@ def _retain_table(
 
 
 def merge_files(folder: Path, group: Sequence[TableFile]) -> str:
-    """Write the rows of some files into one that stands for them, and remove them."""
+    """Write the rows of some files into one that replaces them, and remove them."""
     extent = Extent(group[0].extent.first, max(each.extent.last for each in group))
     name = f"{retention_plan.merged_name(extent)}.parquet"
     draft = folder / f".{name}.draft"
@@ -129,7 +129,7 @@ def _write_merged(draft: Path, sources: Sequence[Path]) -> int:
 
 
 def _row_groups(sources: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield rows in groups as large as readers like them: small groups are slow to read."""
+    """Yield rows in large groups, since small groups are slow to read."""
     waiting: list[pa.Table] = []
     rows = size = 0
     for source in sources:
@@ -154,7 +154,7 @@ def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 
 
 def _finish(folder: Path) -> None:
-    """Remove drafts of a run that was killed, and files that a merged file stands for."""
+    """Remove incomplete files of a killed run, and files that a merged file replaces."""
     for draft in folder.glob(".merged-*.draft"):
         draft.unlink()
     names = _names(folder)
@@ -176,7 +176,7 @@ def _remove(folder: Path, names: Sequence[str]) -> None:
 
 
 def _remove_notes(lake: Path, table: str, consumed: int) -> int:
-    """Remove the notes of batches that have no files any more, but for the newest."""
+    """Remove the notes of batches that no longer have files, except for the newest."""
     numbers = consumers.note_numbers(lake, table)
     extents = [retention_plan.extent_of(name) for name in _names(lake / table)]
     first = min((each.first for each in extents if each is not None), default=consumed)
@@ -195,7 +195,7 @@ def _files(folder: Path, column: str) -> list[TableFile]:
 
 
 def _table_file(path: Path, column: str) -> TableFile | None:
-    """Return what a footer says; None for a file of other making, or one that goes just now."""
+    """Return the facts in a footer; None for other files, or one that is being removed."""
     extent = retention_plan.extent_of(path.name)
     if extent is None:
         return None
@@ -208,7 +208,7 @@ def _table_file(path: Path, column: str) -> TableFile | None:
 
 
 def _times(file: pq.ParquetFile, column: str) -> tuple[int, int]:
-    """Return the oldest and newest time of a file, in microseconds; 0 where it has no rows."""
+    """Return the oldest and newest time of a file, in microseconds; 0 if it has no rows."""
     if file.metadata.num_rows == 0:
         return 0, 0
     groups = range(file.metadata.num_row_groups)
@@ -221,7 +221,7 @@ def _times(file: pq.ParquetFile, column: str) -> tuple[int, int]:
 
 
 def _leaf(file: pq.ParquetFile, place: int) -> int:
-    """Return where a column is in the footer, which lists the parts of nested ones."""
+    """Return the index of a column in the footer, which lists the parts of nested columns."""
     name = file.schema_arrow.field(place).name
     leaves = [file.schema.column(n).path for n in range(len(file.schema))]
     return leaves.index(name)

@@ -1,4 +1,4 @@
-"""The catalogue of findings: the severity of each, and what to do about it.
+"""The catalogue of findings: the severity of each, and its action.
 
 A *state* lasts and ends by itself (a card is idle until it works). An *event* happens: an XID has
 no end that could be observed, so its alert stands for a while and then clears.
@@ -11,7 +11,7 @@ from barnabas.telemetry.findings.severity import Severity
 
 
 class Name(StrEnum):
-    """What the column `finding` may hold."""
+    """The values of the column `finding`."""
 
     IDLE = "idle"
     PARKED_MEMORY = "parked_memory"
@@ -95,7 +95,7 @@ CATALOGUE = {
         "set the clock of the node: check its NTP service (chrony, timesyncd)",
     ),
 }
-"""The severity of XIDs and ECC errors also depends on what happened."""
+"""The severity of these also depends on the code or the count."""
 
 NEED_FINE_SAMPLES = frozenset({Name.LAUNCH_BOUND, Name.STARVED})
-"""Findings about what changes within seconds: not looked for where samples are further apart."""
+"""Findings about changes within seconds, which are not computed if samples are further apart."""

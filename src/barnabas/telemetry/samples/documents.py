@@ -1,12 +1,12 @@
 """Converts JSON messages into columns of rows.
 
-A document is read once, in C; what follows works on whole columns. Documents with the same metric
-names in the same order (one exporter's messages) share a `Shape`, which says once where each value
-belongs and which names are unknown. So the cost of a message is that of its JSON and a handful of
-look-ups, whatever the number of metrics.
+A document is parsed once, in C; the other steps work on whole columns. Documents with the same
+metric names in the same order (one exporter's messages) share a `Shape`, which has the column of
+each value and the unknown names. So the cost of a message is that of its JSON and a few lookups,
+for any number of metrics.
 
-One bad value does not spoil a message: it is taken out and listed as a fault, and the rest goes on.
-A metric without a column of its own is kept in the map `other` if it is well formed.
+A bad value is removed and listed as a fault; the other values of the message are kept. A metric
+without a column is kept in the map `other` if it is well formed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,17 +61,17 @@ Faults = dict[int, list[Fault]]
 
 @dataclass
 class Readings:
-    """What a run of messages says, row by row; `message` is the index of a row's message."""
+    """The rows of a run of messages; `message` is the index of a row's message."""
 
     message: np.ndarray
     time_us: np.ndarray
     identity: dict[str, list[str | None]]
     values: np.ndarray
-    """A row for each message, a column for each metric, NaN where there is no value."""
+    """A row for each message, a column for each metric, NaN if there is no value."""
     other: pa.MapArray
-    """The metrics of each row that have no column."""
+    """The metrics of each row without a column."""
     faults: Faults
-    """By the index of the message."""
+    """The faults, by the index of the message."""
     ticks_us: np.ndarray
     tick_messages: np.ndarray
 
@@ -99,17 +99,17 @@ class _Reading:
 
 @dataclass(frozen=True)
 class Shape:
-    """A sequence of metric names: the column of each, or -1 where it has none."""
+    """A sequence of metric names: the column of each, or -1 if it has none."""
 
     columns: np.ndarray
     other: np.ndarray
-    """The places of names that have no column and are kept."""
+    """The places of names that have no column and are kept in `other`."""
     other_names: tuple[str, ...]
     unknown: tuple[Fault, ...]
 
 
 class DocumentError(ValueError):
-    """A document that holds no reading."""
+    """A document without a reading."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -118,7 +118,7 @@ class DocumentError(ValueError):
 
 
 def read(values: Sequence[bytes | None], value_bytes_max: int) -> Readings:
-    """Read messages; those that hold nothing usable have faults and no row."""
+    """Read messages; unusable ones have faults and no row."""
     reading = _Reading()
     for message, value in enumerate(values):
         try:
@@ -304,7 +304,7 @@ _shapes: dict[tuple[str, ...], Shape] = {}
 
 
 def _shape(names: tuple[str, ...]) -> Shape:
-    """Return the shape of a sequence of names; kept, as a fleet has a handful."""
+    """Return the shape of a sequence of names; cached, as a fleet has only a few."""
     if names not in _shapes:
         if len(_shapes) >= SHAPES_MAX:
             _shapes.clear()
@@ -394,10 +394,10 @@ def _implausible(metric: Metric, value: float) -> Fault:
 
 
 def is_no_value(metric: Metric, value: float) -> bool:
-    """Return whether DCGM means "no value" by this number.
+    """Return whether this number is DCGM's mark for "no value".
 
-    Doubles are 1,024 apart next to 2^63, so that all marks of 64 bits read as one number. The
-    narrow marks count only where the metric cannot be that large.
+    Doubles are 1,024 apart next to 2^63, so all marks of 64 bits are the same number. The narrow
+    marks count only if the metric cannot be that large.
     """
     if value == float(NO_VALUE_FROM):
         return True

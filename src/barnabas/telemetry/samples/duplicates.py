@@ -1,13 +1,13 @@
 """Finds duplicate samples by comparing with the table's own files instead of operator state.
 
-A sample is known by its GPU (or MIG instance), its time and the metrics it carries. Each is one
-64-bit number here; a batch keeps its numbers, sorted, in a small file beside the silver table, with
-the range of times they cover. A new batch looks only at files whose range meets its own, usually
-one, and a file goes once the watermark has passed it: what is older is refused as late, so that it
-need not be known as a duplicate.
+A sample is identified by its GPU (or MIG instance), its time and its metrics, as a 64-bit number. A
+batch stores its numbers, sorted, in a small file beside the silver table, with the range of their
+times. A new batch reads only files whose range overlaps its own, usually one, and a file is removed
+once the watermark has passed it: older samples are refused as late, so duplicates of them need not
+be detected.
 
-Two different samples share a number once in 2^64 pairs: at 16,384 samples a second and a minute of
-memory that is one sample refused wrongly in thirty years of running, and the dead letters have it.
+Two different samples have the same number once in 2^64 pairs: at 16,384 samples a second and a
+minute of memory, one sample in thirty years is wrongly refused, and is in the dead-letter topic.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:
-    """Return numbers whose bits depend on all bits of the given (the finaliser of splitmix64)."""
+    """Return hashes whose bits depend on all bits of the input (the finaliser of splitmix64)."""
     with np.errstate(over="ignore"):
         z = numbers.astype(np.uint64, copy=False) + _GOLDEN
         z = (z ^ (z >> np.uint64(30))) * _MIX_1
@@ -42,7 +42,7 @@ def text_numbers(texts: pa.Array) -> np.ndarray:
 
 
 def source_numbers(gpus: pa.Array, instances: pa.Array) -> np.ndarray:
-    """Return a number for each GPU, or for each instance where there is one."""
+    """Return a number for each GPU, or for each instance if there is one."""
     numbers = text_numbers(gpus)
     if instances.null_count == len(instances):
         return numbers
@@ -81,7 +81,7 @@ class Seen:
         self._earlier = list(earlier)
 
     def add(self, time_us: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Take samples in, and say which of them are repetitions."""
+        """Add samples, and return which of them are duplicates."""
         repeated = np.ones(len(numbers), dtype=bool)
         if len(numbers) == 0:
             return repeated

@@ -1,14 +1,14 @@
 """The known metrics: DCGM's name, our column, the unit, and the plausible range.
 
-A sample outside its range is refused, not clipped: a card that reports 300 % of anything has a
-reporting fault, and an average would hide it.
+A sample outside its range is refused, not clipped: a card that reports 300 % of a percentage has a
+fault, which an average would hide.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
 NO_VALUE_FROM = 9_223_372_036_854_775_792
-"""From here up to 2^63 DCGM means "no value" (blank, not supported, not permitted ...)."""
+"""Numbers from here up to 2^63 mean "no value" in DCGM (blank, not supported, not permitted)."""
 
 NO_VALUE_32_FROM = 2_147_483_632
 """The same for its 32-bit fields, up to 2^31."""
@@ -86,7 +86,7 @@ METRICS = (
     Metric("pcie_link_gen", "DCGM_FI_DEV_PCIE_LINK_GEN", "generation", 0, 10),
     Metric("pcie_link_width", "DCGM_FI_DEV_PCIE_LINK_WIDTH", "lanes", 0, 64),
 )
-"""In the order of the columns of the silver table."""
+"""The metrics, in the order of the columns of the silver table."""
 
 BY_NAME = {name: each for each in METRICS for name in (each.dcgm, *each.also)}
 COLUMNS = tuple(each.column for each in METRICS)

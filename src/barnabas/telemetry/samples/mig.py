@@ -1,4 +1,4 @@
-"""Identifies MIG instances: which card, which instance, and which share of the card.
+"""Identifies MIG instances: the card, the instance, and its share of the card.
 
 An exporter reports each instance under the UUID of its card, with labels that name the instance and
 its profile (`GPU_I_ID="7"`, `GPU_I_PROFILE="1g.10gb"`). Everywhere after the topic, `gpu_id` is the
@@ -14,13 +14,13 @@ PROFILE_LABELS = ("GPU_I_PROFILE", "gpu_i_profile", "mig_profile", "mig")
 LABELS = frozenset(INSTANCE_LABELS + PROFILE_LABELS)
 
 _PROFILE = re.compile(r"(?:\d+c\.)?(\d+)g(?:\.\d+gb)?(?:\+\w+)*", re.IGNORECASE)
-"""`1g.10gb`, with the compute instance before it or the attributes after it where there are any."""
+"""`1g.10gb`, with the compute instance before it or the attributes after it if there are any."""
 _OLD_UUID = re.compile(r"MIG-(GPU-[^/]+)/(\d+)/\d+")
 """How drivers before 470 name an instance: its card, the GPU instance, the compute instance."""
 
 
 class Place(NamedTuple):
-    """A card, and the instance on it that a reading is about."""
+    """The card of a reading, and the instance on it."""
 
     gpu_id: str
     instance: str | None = None
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 def place(gpu_id: str, labels: Mapping[str, object]) -> Place:
-    """Return the card and the instance that an id and its labels name.
+    """Return the card and the instance of an id and its labels.
 
     Collectors before 0.2 sent `UUID/INSTANCE` as the id of an instance.
     """
@@ -43,7 +43,7 @@ def place(gpu_id: str, labels: Mapping[str, object]) -> Place:
 
 
 def slices(profile: str | None) -> int | None:
-    """Return how many compute slices a profile has; None where it does not say."""
+    """Return how many compute slices a profile has; None if it does not say."""
     found = _PROFILE.search(profile or "")
     return int(found[1]) if found else None
 

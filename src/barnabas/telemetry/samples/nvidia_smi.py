@@ -3,10 +3,10 @@
     timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw [W], ...
     2026/11/15 06:54:54.154, 0, GPU-..., NVIDIA H200, 0 %, 0 MiB, 77.81 W, ...
 
-Units in the cells (without `nounits`) are accepted too. Times are local to the host and carry no
-zone, so the zone is asked for. Cells such as [N/A] and [Not Supported] are left out and counted.
-Columns are mapped to DCGM's names; what has none (driver_version, pstate ...) becomes a label
-where it is text about the card, and is counted as unknown otherwise.
+Units in the cells (without `nounits`) are accepted too. Times are local to the host without a zone,
+so the zone is an option. Cells such as [N/A] and [Not Supported] are omitted and counted. Columns
+are mapped to DCGM's names; other columns (driver_version, pstate ...) become a label if they are
+text about the card, and are counted as unknown otherwise.
 """
 
 import csv
@@ -45,7 +45,7 @@ METRIC_BY_COLUMN = {
     "pcie.link.gen.current": "DCGM_FI_DEV_PCIE_LINK_GEN",
     "pcie.link.width.current": "DCGM_FI_DEV_PCIE_LINK_WIDTH",
 }
-"""Where two columns mean one metric, the one that stands first here wins."""
+"""If two columns have the same metric, the first one in this table is used."""
 
 LABELS = {"driver_version", "pci.bus_id", "gpu_bus_id", "pstate", "serial", "mig.mode.current"}
 IDENTITY = {"timestamp", "index", "uuid", "gpu_uuid", "name", "gpu_name"}
@@ -61,7 +61,7 @@ class HeaderError(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Where in a row to find what."""
+    """The positions of columns in a row."""
 
     width: int
     timestamp: int

@@ -1,7 +1,7 @@
 """Stores metrics without a column of their own in a map from name to value.
 
-An exporter can be told to report any of DCGM's fields. Those that no finding uses are kept as they
-are, in the column `other` of silver, so that a new field needs no new version of the pipeline.
+An exporter can be configured to report any of DCGM's fields. Fields that no finding uses are kept
+unchanged in the column `other` of silver, so that a new field needs no new version of the pipeline.
 """
 
 import re
@@ -15,7 +15,7 @@ from barnabas.telemetry.samples.duplicates import text_numbers
 from barnabas.telemetry.samples.metrics import NO_VALUE_32_FROM, NO_VALUE_DOUBLE_FROM, NO_VALUE_FROM
 
 NAMES_MAX = 128
-"""In one row; DCGM has a few hundred fields, of which an exporter reports some dozens."""
+"""The limit for a row; DCGM has a few hundred fields, of which an exporter reports some dozens."""
 NAME_LENGTH_MAX = 100
 TYPE = pa.map_(pa.string(), pa.float64())
 
@@ -28,10 +28,10 @@ def is_well_formed(name: str) -> bool:
 
 
 def no_values(block: np.ndarray) -> np.ndarray:
-    """Say which numbers mean "no value".
+    """Return which numbers mean "no value".
 
-    What a field of unknown type may hold is not known, so the marks of all types count. Each type
-    has 16 of them: a real value among those is rarer than a field without a value.
+    The type of an unknown field is not known, so the marks of all types count. Each type has 16 of
+    them: a real value that equals a mark is rarer than a field without a value.
     """
     wide = block == float(NO_VALUE_FROM)
     narrow = (block >= NO_VALUE_32_FROM) & (block < 2**31)
@@ -49,14 +49,14 @@ class Gathering:
         self._values: list[np.ndarray] = []
 
     def add(self, rows: np.ndarray, names: Sequence[str], block: np.ndarray) -> None:
-        """Take in a block: a line for each row, a column for each name, NaN for no value."""
+        """Add a block: a line for each row, a column for each name, NaN for no value."""
         line, column = np.nonzero(~np.isnan(block))
         self._rows.append(rows[line])
         self._names.append(np.array(names, dtype=object)[column])
         self._values.append(block[line, column])
 
     def column(self, count: int) -> pa.MapArray:
-        """Return a map for each row, null where it has no values."""
+        """Return a map for each row, null if it has no values."""
         if not self._rows:
             return pa.nulls(count, TYPE)
         rows, names, values = map(np.concatenate, (self._rows, self._names, self._values))
@@ -67,7 +67,7 @@ class Gathering:
 def entries(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array, np.ndarray]:
     """Return row, name and value of each entry of a column of maps."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(whole, pa.ChunkedArray):  # what an empty one combines to
+    if isinstance(whole, pa.ChunkedArray):  # the result of combining an empty one
         return np.array([], np.int64), pa.array([], pa.string()), np.array([])
     offsets = whole.offsets.to_numpy()
     rows = np.repeat(np.arange(len(whole)), np.diff(offsets))
@@ -76,7 +76,7 @@ def entries(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array, n
 
 
 def name_numbers(column: pa.MapArray) -> np.ndarray:
-    """Return a number for the names of each row, 0 where it has none."""
+    """Return a hash of the names of each row, 0 if it has none."""
     found = np.zeros(len(column), dtype=np.uint64)
     rows, names, _ = entries(column)
     if len(rows):

@@ -1,7 +1,7 @@
-"""Data classes for what sources yield: readings of GPUs, and lines that could not be read.
+"""Data classes for the output of sources: readings of GPUs, and unreadable lines.
 
-A source never stops at a bad line: it yields a `Refusal`, which is counted, shown and kept as a
-dead letter, and goes on. `Tally` counts what carries no value (N/A, DCGM's blank numbers).
+A source never stops at a bad line: it yields a `Refusal`, which is counted, shown and sent to the
+dead-letter topic, and continues. `Tally` counts cells without a value (N/A, DCGM's marks).
 """
 
 from collections import Counter
@@ -31,24 +31,24 @@ Reading = Snapshot | Refusal
 
 @dataclass(slots=True)
 class Tally:
-    """What sources left out on purpose."""
+    """The input that sources skip."""
 
     no_value: int = 0
-    """Cells that say that there is no value."""
+    """Cells without a value."""
     unknown: Counter[str] = field(default_factory=Counter)
-    """Columns and metrics that are not ours, by name."""
+    """Unknown columns and metrics, by name."""
 
 
 def is_no_value(value: float) -> bool:
-    """Return whether DCGM means "no value" by this number."""
+    """Return whether this number is DCGM's mark for "no value"."""
     return NO_VALUE_FROM <= value <= _NO_VALUE_TOP or NO_VALUE_32_FROM <= value < _NO_VALUE_32_TOP
 
 
 def by_instant(readings: Iterable[Reading]) -> Iterator[Reading]:
-    """Join neighbouring readings of the same GPU, or MIG instance, and instant into one.
+    """Join adjacent readings of the same GPU, or MIG instance, and time into one.
 
-    Exporters write metric after metric: the values of a GPU lie apart, but within one instant. The
-    instant that is open ends with the first reading of another one.
+    Exporters write metric after metric: the values of a GPU are not adjacent, but have the same
+    time. A reading with another time completes the readings before it.
     """
     open_by_gpu: dict[mig.Place, Snapshot] = {}
     instant_ms: int | None = None

@@ -1,7 +1,7 @@
 """The bundled recording: one H200 for five minutes at 10 Hz.
 
-Made on a real card for this project (the UUID is masked). The phases say what the card really did
-and when, which makes it a measure for findings and the raw material of simulated fleets.
+It was made on a real card for this project (the UUID is masked). The phases say what the card did
+and when, so it is used to test findings and to generate simulated fleets.
 """
 
 import csv
@@ -17,12 +17,12 @@ from barnabas.telemetry.samples.sample_messages import Snapshot
 
 NAMES = ("h200",)
 HOSTNAME = "h200-node"
-"""Whose card it was; nvidia-smi does not say."""
+"""The hostname of the card, which nvidia-smi does not report."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A span of a recording in which the card did one thing."""
+    """A span of a recording with one kind of work."""
 
     name: str
     start_ms: int
@@ -36,7 +36,7 @@ def lines(name: str = "h200") -> Iterator[str]:
 
 
 def snapshots(name: str = "h200", hostname: str = HOSTNAME) -> Iterator[Snapshot]:
-    """Return what was recorded, in order."""
+    """Return the recorded samples, in order."""
     numbered = enumerate(lines(name), 1)
     readings = parse_rows(numbered, where=name, hostname=hostname, zone=UTC, tally=Tally())
     for reading in readings:
@@ -45,7 +45,7 @@ def snapshots(name: str = "h200", hostname: str = HOSTNAME) -> Iterator[Snapshot
 
 
 def phases(name: str = "h200") -> list[Phase]:
-    """Return what the card did, in order."""
+    """Return the phases, in order."""
     text = files("barnabas.telemetry").joinpath("data", f"{name}_phases.csv").read_text()
     return [
         Phase(row["phase"], _ms(row["start_unix"]), _ms(row["end_unix"]))

@@ -4,12 +4,12 @@
     snapshot   all metrics of one GPU      application/vnd.barnabas.gpu-snapshot+json
     tick       only the time               application/vnd.barnabas.tick+json
 
-Samples and snapshots are keyed by GPU, so that a GPU's values keep their order. A snapshot says
-once what samples repeat with every value, and is what high rates need. A tick carries no value: it
-moves event time on after the last sample of a replay, so that windows close and silence is noticed.
+Samples and snapshots are keyed by GPU, so that a GPU's values keep their order. A snapshot has the
+labels once, which samples repeat with every value, and is meant for high rates. A tick has no
+value: it advances event time after the last sample of a replay, so that windows close and missing
+cards are detected.
 
-Everything here is a function of values. `decode` raises `MessageError` with the reason, which is
-what a dead letter says.
+`decode` raises `MessageError` with the reason, which the dead letter has, too.
 """
 
 import json
@@ -25,7 +25,7 @@ SAMPLE_TYPE = "application/json"
 SNAPSHOT_TYPE = "application/vnd.barnabas.gpu-snapshot+json"
 TICK_TYPE = "application/vnd.barnabas.tick+json"
 MODEL_LABEL = "modelName"
-"""Where a sample, which has no field for it, names the model."""
+"""The label for the model in a sample, which has no field for it."""
 
 Headers = list[tuple[str, bytes]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,18 +33,18 @@ _compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan
 
 
 class MessageError(ValueError):
-    """A message does not hold what its layout asks for; the text is the reason."""
+    """A message does not match its layout; the text is the reason."""
 
 
 class Layout(StrEnum):
-    """How values are packed into messages."""
+    """The layouts of messages."""
 
     SAMPLE = "sample"
     SNAPSHOT = "snapshot"
 
 
 class Message(NamedTuple):
-    """What a producer sends."""
+    """A message for a producer."""
 
     key: bytes | None
     value: bytes
@@ -53,7 +53,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One metric of one GPU at one instant."""
+    """One metric of one GPU at one time."""
 
     timestamp_ms: int
     metric_name: str
@@ -66,7 +66,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What is known of one GPU at one instant."""
+    """All values of one GPU at one time."""
 
     timestamp_ms: int
     gpu_id: str
@@ -93,7 +93,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """The time, and nothing else."""
+    """A message with only the time."""
 
     timestamp_ms: int
     hostname: str
@@ -146,7 +146,7 @@ def encode_snapshot(snapshot: Snapshot, source: str) -> Message:
 
 
 def encode_tick(tick: Tick, source: str) -> Message:
-    """Return the message for a tick; it has no key, as it belongs to no GPU."""
+    """Return the message for a tick, which has no key."""
     body = {
         "timestamp": format_time(tick.timestamp_ms),
         "hostname": tick.hostname,
@@ -156,13 +156,13 @@ def encode_tick(tick: Tick, source: str) -> Message:
 
 
 def content_type(message_headers: Sequence[tuple[str, bytes | None]]) -> str:
-    """Return what the headers say the layout is; without a word it is a sample."""
+    """Return the layout in the headers; the default is a sample."""
     found = dict(message_headers).get("content-type")
     return SAMPLE_TYPE if found is None else found.decode(errors="replace")
 
 
 def decode(value: bytes, layout_type: str = SAMPLE_TYPE) -> Sample | Snapshot | Tick:
-    """Read a message, or raise `MessageError` with what is wrong with it."""
+    """Read a message; raise `MessageError` with the reason if it is invalid."""
     reader = _READERS.get(layout_type)
     if reader is None:
         raise MessageError(f"content-type {layout_type!r} is not known")
@@ -176,13 +176,13 @@ def decode(value: bytes, layout_type: str = SAMPLE_TYPE) -> Sample | Snapshot | 
 
 
 def format_time(timestamp_ms: int) -> str:
-    """Return an instant as ISO 8601 in UTC with milliseconds."""
+    """Return a time as ISO 8601 in UTC with milliseconds."""
     seconds, ms = divmod(timestamp_ms, 1000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
 
 
 def parse_time(text: str) -> int:
-    """Read ISO 8601; an instant without a zone is UTC. Raises ValueError."""
+    """Read ISO 8601; a time without a zone is UTC. Raises ValueError."""
     found = datetime.fromisoformat(text)
     moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found
     since = moment - _EPOCH

@@ -1,15 +1,15 @@
-"""The reasons for which a message or a metric is refused, and the dead letter that carries them.
+"""The reasons for which a message or a metric is refused, and the headers of dead letters.
 
-A dead letter keeps the original key, value and headers, so that it can be sent again once its
-cause is gone, and adds headers of its own:
+A dead letter has the original key, value and headers, so that it can be sent again once its cause
+is fixed, and additional headers:
 
     dlq.topic, dlq.partition, dlq.offset   where the message was; "", -1 and -1 for a line that
                                            a collector could not read, as it was on no topic
-    dlq.reason                             a word for machines; several are joined by commas
+    dlq.reason                             a code; several are joined by commas
     dlq.detail                             a sentence for people
     dlq.time                               when it was refused, ISO 8601
 
-A message has at most one dead letter, however many of its metrics were refused.
+A message has at most one dead letter, even if several of its metrics were refused.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 PREFIX = "dlq."
 DETAILS_SHOWN = 10
-"""A sentence about hundreds of metrics is unreadable; the dead letter has the original value."""
+"""The number of metrics that dlq.detail names; the dead letter has the original value."""
 
 
 class Reason(StrEnum):
-    """The words of dlq.reason. From WRONG_TYPE on, the rest of the message was taken."""
+    """The values of dlq.reason. From WRONG_TYPE on, the rest of the message was accepted."""
 
     BAD_JSON = "bad-json"
     NOT_AN_OBJECT = "not-an-object"
@@ -42,14 +42,14 @@ class Reason(StrEnum):
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong with a message."""
+    """One problem of a message."""
 
     reason: Reason
     detail: str
 
 
 class Coordinates(NamedTuple):
-    """Where a message was."""
+    """The topic, partition and offset of a message."""
 
     topic: str
     partition: int
@@ -60,7 +60,7 @@ Header = tuple[str, bytes | None]
 
 
 def words(faults: Iterable[Fault]) -> str:
-    """Return the reasons of one message, each once, in the order in which they were met."""
+    """Return the reasons of one message, each once, in the order in which they were found."""
     return ",".join(dict.fromkeys(fault.reason.value for fault in faults))
 
 
@@ -76,8 +76,8 @@ def dead_letter_headers(
 ) -> list[Header]:
     """Return the headers of a dead letter.
 
-    Those of an earlier refusal are replaced: a message that was sent again and refused again
-    tells of the last time.
+    They replace those of an earlier refusal: a message that was sent again and refused again has
+    the headers of the last refusal.
     """
     kept = [(name, value) for name, value in original if not name.startswith(PREFIX)]
     added = {

@@ -2,8 +2,8 @@
 
     read (documents) -> clocks -> duplicates -> rows
 
-Everything is a function of the messages, the watermark and what was seen before, so that a batch
-that runs again comes to the same verdicts.
+The result is a function of the messages, the watermark and the earlier samples, so that a repeated
+batch has the same result.
 """
 
 from collections.abc import Iterable
@@ -29,28 +29,28 @@ _SECOND_US = 1_000_000
 _LONG_AGO_US = -(1 << 60)
 
 Newest = dict[int, int]
-"""How far event time is in each partition."""
+"""The event time of each partition."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a message is validated by. Times are event times in microseconds."""
+    """The rules for a message. Times are event times in microseconds."""
 
     late_before_us: int | None
-    """The watermark of the batch: what is older was waited for long enough."""
+    """The watermark of the batch: older messages are late."""
     late_us: int
-    """How far a message may be behind others before it in its partition. So a wrong clock shows in
-    the very first batch, and however large batches are."""
+    """How far a message may be behind earlier ones of its partition. So a wrong clock is detected
+    in the first batch, and in batches of any size."""
     ahead_us: int
     tick_ahead_us: int
     value_bytes_max: int
     skew_us: int = 5_000_000
-    """From here on a clock that is ahead is worth a word."""
+    """From here on a clock that is ahead is reported."""
 
 
 @dataclass
 class Validated:
-    """The verdicts on a run of messages."""
+    """The results for a run of messages."""
 
     rows: pa.Table
     numbers: np.ndarray
@@ -59,13 +59,13 @@ class Validated:
     """The number of each row's GPU or MIG instance."""
     faults: Faults
     event_us: int | None
-    """How far event time has come; None if the messages do not say."""
+    """The newest event time; None if the messages do not say."""
     skews: list[Skew] = field(default_factory=list)
 
 
 @dataclass
 class Verdicts:
-    """What a part of a batch comes to."""
+    """The result for a part of a batch."""
 
     parts: list[Validated] = field(default_factory=list)
 
@@ -75,18 +75,17 @@ class Verdicts:
         return SILVER.empty_table() if whole is None else whole
 
     def skews(self) -> list[Skew]:
-        """Return what clocks are off."""
+        """Return the wrong clocks."""
         return [skew for each in self.parts for skew in each.skews]
 
     def event_us(self) -> int | None:
-        """Return how far event time has come."""
+        """Return the newest event time."""
         known = [each.event_us for each in self.parts if each.event_us is not None]
         return max(known, default=None)
 
 
 def validate(messages: pa.RecordBatch, rules: Rules, seen: Seen, newest: Newest) -> Validated:
-    """Validator messages as they come from the topic, and note what was seen and how far time
-    is."""
+    """Validate messages in the order of the topic; track samples and event time."""
     found = documents.read(messages.column("value").to_pylist(), rules.value_bytes_max)
     found = _without(found, _unknown_types(messages, found.faults))
     broker_us = _microseconds(messages.column("timestamp"))
@@ -155,7 +154,7 @@ def _in_time(
     newest: Newest,
     skews: list[Skew],
 ) -> Readings:
-    """Return the readings that are neither late nor ahead; add what clocks are off to `skews`."""
+    """Return the readings that are neither late nor ahead; add wrong clocks to `skews`."""
     arrived_us = broker_us[found.message]
     ahead = found.time_us > arrived_us + rules.ahead_us
     if ahead.any():
@@ -172,7 +171,7 @@ def _in_time(
 
 
 def _ahead_skews(found: Readings, broker_us: np.ndarray, rules: Rules) -> list[Skew]:
-    """Return the clocks that are ahead: those of cards all of whose samples are, or are refused."""
+    """Return the clocks that are ahead: all samples of the card are ahead, or refused."""
     arrived_us = broker_us[found.message]
     skew_us = found.time_us - arrived_us
     ahead = skew_us > rules.skew_us
@@ -189,8 +188,10 @@ def _ahead_skews(found: Readings, broker_us: np.ndarray, rules: Rules) -> list[S
 def _late_skews(
     found: Readings, late: np.ndarray, broker_us: np.ndarray, fleet_us: np.ndarray, rules: Rules
 ) -> list[Skew]:
-    """Return the clocks that are behind. Where the fleet's time is near the broker's, that counts;
-    in a replay of the past the clock of the broker says nothing."""
+    """Return the clocks that are behind, if the fleet's time is near the broker's clock.
+
+    In a replay of the past the clock of the broker cannot be used.
+    """
     places = np.flatnonzero(late)
     sent, arrived, fleet = found.time_us[late], broker_us[found.message[late]], fleet_us[late]
     is_live = arrived - fleet < rules.late_us
@@ -250,8 +251,8 @@ def _ticks_in_time(found: Readings, broker_us: np.ndarray, rules: Rules) -> np.n
 def _event_time(found: Readings, broker_us: np.ndarray, ticks_us: np.ndarray) -> int | None:
     """Return the newest event time.
 
-    A sample moves it no further than the broker's clock: one card whose clock is minutes ahead must
-    not make the rest of the fleet late. A tick is a collector's statement that time has moved on.
+    A sample never advances it beyond the broker's clock: one card whose clock is minutes ahead must
+    not make the rest of the fleet late. A tick also advances it.
     """
     believed = np.minimum(found.time_us, broker_us[found.message])
     whole = np.concatenate((believed, ticks_us))

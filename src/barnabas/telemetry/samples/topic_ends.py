@@ -10,7 +10,7 @@ ANSWER_TIMEOUT_S = 2.0
 
 
 class TopicEnds:
-    """Asks a broker; keeps the last answer for when it does not."""
+    """Asks a broker; keeps the last answer in case the broker does not answer."""
 
     def __init__(self, client: Mapping[str, Any], topic: str) -> None:
         """Take librdkafka's properties."""
@@ -20,7 +20,7 @@ class TopicEnds:
         self.answered = False
 
     def ask(self) -> dict[str, dict[str, int]]:
-        """Return the end of each partition, as Spark writes positions: by topic and number."""
+        """Return the end of each partition, by topic and number, like a position of Spark."""
         try:
             self._known = {self._topic: self._offsets()}
             self.answered = True

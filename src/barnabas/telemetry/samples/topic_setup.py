@@ -1,7 +1,7 @@
-"""Creates the topics of the pipeline where they are missing.
+"""Creates the missing topics of the pipeline.
 
-The broker's clock stamps samples, so that wrong clocks can be detected; gpu-latest is compacted, as
-only the last state of a GPU counts.
+The broker sets the timestamps of samples, so that wrong clocks can be detected; gpu-latest is
+compacted, since only the last state of a GPU counts.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ CONFIG: dict[str, dict[str, str]] = {
 
 
 def create_missing(client: Mapping[str, Any], partitions: int = 2) -> list[str]:
-    """Create the topics that are not there and return their names; `client` is librdkafka's."""
+    """Create missing topics and return their names; `client` is librdkafka's."""
     admin = AdminClient(dict(client))
     wanted = [
         NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)

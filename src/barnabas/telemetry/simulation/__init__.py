@@ -2,7 +2,7 @@
 
     settings -> plan (cards, jobs, faults, truth) -> signals (values a tick) -> stream (messages)
 
-The same settings and seed give the same bytes. `simulate` is the way in:
+The same settings and seed give the same bytes. The entry point is `simulate`:
 
     fleet = simulate(FleetSettings(gpus=500, seed=7))
     for key, value, headers in fleet.messages(): ...

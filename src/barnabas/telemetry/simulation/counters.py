@@ -1,9 +1,9 @@
 """Simulates profiling counters: how busy the multiprocessors, memory and links of a card are.
 
-nvidia-smi has no such counters, so that the recording has none. What each phase shows of them is
-made up after what was noted of an H200 and of data sheets: PCIe and NVLink have never been compared
-with a recording. Healthy jobs draw their own traffic, and some keep a link busy while they compute:
-a busy link alone does not mean that a card waits for it.
+nvidia-smi has no such counters, so the recording has none. The values of each phase are estimates
+from notes about an H200 and from data sheets: PCIe and NVLink were not compared with a recording.
+Healthy jobs have their own traffic, and some keep a link busy while they compute: a busy link alone
+does not mean that a card waits for it.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from barnabas.telemetry.simulation.fleet_settings import FleetSettings
 from barnabas.telemetry.windows.links import links_of
 
 STREAMING_SHARE = 0.2
-"""How many healthy jobs stream their input over PCIe while they compute."""
+"""The share of healthy jobs that stream their input over PCIe while they compute."""
 TALKING_SHARE = 0.3
-"""How many exchange gradients over NVLink while they compute."""
+"""The share of healthy jobs that exchange gradients over NVLink while they compute."""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What a phase shows, as shares of the time that kernels run; `dram` of utilization.memory."""
+    """The counters of a phase, as shares of kernel time; `dram` of utilization.memory."""
 
     sm: float = 0.85
     tensor: float = 0.4
@@ -54,7 +54,7 @@ QUIET = Traffic(0.001, 0.001)
 
 
 class Counters:
-    """Draws what the links of each job carry, in health and under a fault."""
+    """Draws the link traffic of each job, healthy and under a fault."""
 
     def __init__(self, plan: Plan, settings: FleetSettings) -> None:
         rng = np.random.default_rng([settings.seed, 4])
@@ -73,7 +73,7 @@ class Counters:
         return found
 
     def traffic(self, phase: str, job: int) -> Traffic:
-        """Return what a job of a phase moves over its links."""
+        """Return the link traffic of a job in a phase."""
         one, other, nvlink = self._bound[job]
         if phase == "pcie_bound":
             return Traffic(one, other, 0.0)

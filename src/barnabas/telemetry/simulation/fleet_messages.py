@@ -1,7 +1,7 @@
 """Encodes a simulated fleet as messages, in their order of arrival.
 
-Everything about a card but its values is the same in each of its messages, so each card gets a
-format once and only numbers are filled in: that is what makes millions of samples a minute cheap.
+All messages of a card are the same except for the values, so each card has a format string and only
+numbers are filled in: so millions of samples a minute are cheap.
 """
 
 import json
@@ -37,7 +37,7 @@ Encode = Callable[[str, list[float]], list[Message]]
 
 
 class Simulation:
-    """A fleet that is decided; its messages are made as they are asked for."""
+    """A planned fleet; its messages are generated on demand."""
 
     def __init__(self, settings: FleetSettings) -> None:
         self.settings = settings
@@ -47,7 +47,7 @@ class Simulation:
 
     @property
     def samples_per_message(self) -> int:
-        """How many values a message carries."""
+        """The number of values in a message."""
         return len(SIMULATED) if self.settings.layout is Layout.SNAPSHOT else 1
 
     @property
@@ -98,7 +98,7 @@ class Simulation:
 
 
 def simulate(settings: FleetSettings) -> Simulation:
-    """Decide a fleet."""
+    """Plan a fleet."""
     return Simulation(settings)
 
 

@@ -26,7 +26,7 @@ TRAINING_SHARE = 0.75
 
 @dataclass(frozen=True)
 class Model:
-    """A make of card."""
+    """A model of card."""
 
     name: str
     memory_mib: float
@@ -46,7 +46,7 @@ MODEL_SHARES = (0.6, 0.3, 0.1)
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Cards that do the same thing in step."""
+    """Cards that work in lockstep."""
 
     name: str
     """Empty for cards that no job uses."""
@@ -54,7 +54,7 @@ class Job:
     cards: range
     model: Model
     phase: str
-    """What it does in health."""
+    """The phase of the healthy job."""
     memory_share: float
     trace_offset: int
     fault: Fault | None = None
@@ -79,13 +79,13 @@ class Card:
 
     @property
     def device(self) -> str:
-        """Its name there."""
+        """The name of the card on its host."""
         return f"nvidia{self.index}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Affliction:
-    """A fault of one card from a tick up to, not including, another."""
+    """A fault of one card from a tick up to another, exclusive."""
 
     card: int
     fault: Fault
@@ -96,7 +96,7 @@ class Affliction:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole fleet, decided."""
+    """The plan of a fleet."""
 
     jobs: list[Job]
     cards: list[Card]
@@ -124,7 +124,7 @@ def make_plan(settings: FleetSettings) -> Plan:
 
 
 def _kinds(settings: FleetSettings, rng: np.random.Generator) -> list[Fault]:
-    """Return the faults there is room for: half of a small fleet stays healthy."""
+    """Return the faults that fit: half of a small fleet stays healthy."""
     if not settings.fault_share:
         return []
     room = settings.gpus // 2
@@ -219,7 +219,7 @@ def _job_detail(fault: Fault, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _span(ticks: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Draw a span that leaves health before it, and sometimes after it."""
+    """Draw a span with a healthy time before it, and sometimes after it."""
     begin = min(max(1, int(ticks * rng.uniform(0.15, 0.35))), ticks - 1)
     length = max(1, int(ticks * rng.uniform(0.4, 0.6)))
     return begin, min(begin + length, ticks)
@@ -235,7 +235,7 @@ def _spread_faults(
 ) -> Iterator[Affliction]:
     """Spread the faults of single cards over the hosts of healthy jobs."""
     hosts = [host for host in map(int, rng.permutation(whole)) if host != late]
-    # A card that was never seen is not missing: one tick is too short for that.
+    # A card without a first sample is not missing, so the fault does not begin at the first tick.
     left_out = {Fault.MISSING} if settings.ticks == 1 else set()
     single = [kind for kind in kinds if kind not in {*JOB_FAULTS, *left_out}]
     wanted = [kind for kind in single for _ in range(each)]
@@ -259,7 +259,7 @@ def _spread_faults(
 
 
 def _places(hosts: list[int], gpus: int, rng: np.random.Generator) -> Iterator[int]:
-    """Return cards, one from each host in turn; small fleets have no whole host to spare."""
+    """Return cards, one from each host in turn, since small fleets have few hosts."""
     if not hosts:
         yield from range(gpus // 2)
         return

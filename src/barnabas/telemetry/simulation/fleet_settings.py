@@ -7,7 +7,7 @@ from barnabas.telemetry.samples.sample_messages import Layout
 
 
 class Fault(StrEnum):
-    """What can be wrong with a card; the names are those of the findings."""
+    """The faults of cards; the names are those of the findings."""
 
     IDLE = "idle"
     PARKED_MEMORY = "parked_memory"
@@ -40,7 +40,7 @@ JOB_FAULTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class FleetSettings:
-    """A fleet and how long it is watched. Equal settings give equal bytes."""
+    """A fleet and the length of the simulation. Equal settings give equal bytes."""
 
     gpus: int = 64
     seed: int = 1
@@ -51,8 +51,8 @@ class FleetSettings:
     layout: Layout = Layout.SNAPSHOT
     faults: tuple[Fault, ...] = tuple(Fault)
     fault_share: float = 0.2
-    """The share of cards with something wrong, split evenly among `faults`; each kind that is
-    asked for gets one card at least, as long as half of the fleet stays healthy."""
+    """The share of cards with a fault, split evenly among `faults`; each requested kind gets at
+    least one card, as long as half of the fleet stays healthy."""
     late_host: bool = True
     """Whether one host's samples arrive half a minute late (in fleets of four hosts and more)."""
     source: str = "simulate"
@@ -66,5 +66,5 @@ class FleetSettings:
 
     @property
     def ticks(self) -> int:
-        """How many samples a card gives."""
+        """The number of samples of a card."""
         return max(1, -(-self.duration_ms // self.interval_ms))

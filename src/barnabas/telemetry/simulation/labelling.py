@@ -1,4 +1,4 @@
-"""Derives the labels of a plan: which findings and states hold for which card, and when."""
+"""Derives the labels of a plan: the true findings and states of each card over time."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,13 +14,13 @@ IMPLIED = {
     Fault.STARVED: (Fault.IDLE, Fault.PARKED_MEMORY),
     Fault.THERMAL_THROTTLED: (Fault.STRAGGLER,),
 }
-"""A fault may look like another too: hot cards do fall behind, starved ones do stand still."""
+"""Additional findings of a fault: hot cards fall behind, starved ones are idle at times."""
 LATE_HOST = "late_host"
 AFTER_MS = 3_600_000
 
 
 class Labels:
-    """Says what is true of a fleet."""
+    """Computes the labels of a fleet."""
 
     def __init__(self, plan: Plan, settings: FleetSettings, signals: Signals) -> None:
         self._plan = plan
@@ -28,7 +28,7 @@ class Labels:
         self._signals = signals
 
     def truths(self) -> Iterator[Truth]:
-        """Return all there is to say, findings first."""
+        """Return all labels, findings first."""
         for affliction in self._plan.afflictions:
             yield from self._finding(affliction)
         yield from self._xids()
@@ -77,7 +77,7 @@ class Labels:
                 yield self._truth(card, NOTE, LATE_HOST, (0, self._settings.ticks), {})
 
     def _after(self) -> Iterator[Truth]:
-        """Yield the labels of a tick after the end, when no card reports any more."""
+        """Yield the labels of a tick after the end, when no card reports."""
         span = (self._settings.ticks, self._settings.ticks + AFTER_MS // self._settings.interval_ms)
         detail = {"follows_from": "the end of the run"}
         for card in range(len(self._plan.cards)):

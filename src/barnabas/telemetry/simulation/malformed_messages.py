@@ -1,8 +1,7 @@
 """Mixes malformed messages of every kind into a clean stream.
 
-Dirt comes beside the clean messages, never in their place: what a pipeline keeps of a dirty stream
-must equal what it keeps of the clean one. Every piece carries its number in header `dirt`, and
-a label that says what it is.
+Malformed messages are added to the clean ones and never replace them: a pipeline must store the
+same rows for both streams. Each has its number in header `dirt`, and a label with its kind.
 """
 
 import hashlib
@@ -30,14 +29,14 @@ SENTINEL = NO_VALUE_FROM + 2
 LATE_MS = 600_000
 DAY_MS = 86_400_000
 AHEAD_MS = 3_650 * DAY_MS
-"""Ten years: ahead of any broker's clock, also where the fleet is simulated in the past."""
+"""Ten years: ahead of any broker's clock, even if the fleet is simulated in the past."""
 BEHIND_MS = 365 * DAY_MS
 SOURCE = "simulate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirtLabel:
-    """What one piece of dirt is, and how to find it."""
+    """The kind of a malformed message, and how to find it."""
 
     number: int
     kind: str
@@ -52,17 +51,17 @@ class DirtLabel:
 
 
 class Dirt:
-    """Mixes dirt into messages; the labels gather as it goes."""
+    """Mixes malformed messages into a stream, and collects their labels."""
 
     def __init__(self, share: float, seed: int) -> None:
-        """Take the share of messages that get a piece of dirt beside them."""
+        """Take the share of malformed messages to add."""
         self._share = share
         self._rng = np.random.default_rng([seed, 4])
         self._pool: list[bool] = []
         self.labels: list[DirtLabel] = []
 
     def mixed(self, messages: Iterable[Message]) -> Iterator[Message]:
-        """Return the messages, and dirt among them."""
+        """Return the messages with malformed ones among them."""
         for message in messages:
             yield message
             if self._chosen():
@@ -76,7 +75,7 @@ class Dirt:
     def _piece(self, clean: Message) -> Message:
         number = len(self.labels)
         kind = list(KINDS)[number % len(KINDS)]
-        # The second round of a kind shows its other face.
+        # The second round of a kind uses its other form.
         made = KINDS[kind](clean, number // len(KINDS))
         decoded = decode(clean.value, content_type(clean.headers))
         self.labels.append(
@@ -96,7 +95,7 @@ Make = Callable[[Message, int], Message]
 
 
 def _sample(clean: Message, **changes: object) -> Message:
-    """Return a sample of the same card with some fields changed; None takes a field away."""
+    """Return a sample of the same card with some fields changed; None removes a field."""
     found = decode(clean.value, content_type(clean.headers))
     assert isinstance(found, Sample | Snapshot)
     sample = Sample(
@@ -152,7 +151,7 @@ def _unknown_type(clean: Message, _: int) -> Message:
 def _retimed(by_ms: int) -> Make:
     def make(clean: Message, turn: int) -> Message:
         found = decode(clean.value, content_type(clean.headers))
-        # A millisecond more each time: no two of them are duplicates.
+        # A millisecond later each time, so that no two of them are duplicates.
         when = format_time(max(found.timestamp_ms + by_ms + turn, 0)).encode()
         return clean._replace(value=clean.value.replace(_when(clean.value), when, 1))
 
@@ -180,4 +179,4 @@ KINDS: dict[str, Make] = {
     "late": _retimed(-LATE_MS),
     "duplicate": lambda clean, _: clean,
 }
-"""Each makes a piece of dirt from a clean message and the round it is made in."""
+"""Functions that make a malformed message from a clean one and the number of the round."""

@@ -1,8 +1,8 @@
 """Computes the metric values of every card at every tick, as arrays.
 
-What a card does is a row of the traces: its phase says which rows, its job's offset which of them
-now, so that the cards of a job move in step. Noise and the card's own character (a little hotter,
-a little thriftier) make peers differ as real ones do. Faults then act on the arrays.
+The values of a card are a row of the traces: the phase selects the rows, the offset of the job the
+present one, so that the cards of a job are in lockstep. Noise and properties of the card (a little
+hotter, a little more efficient) make peers differ like real ones. Then faults change the arrays.
 """
 
 from collections.abc import Iterator
@@ -35,18 +35,18 @@ XIDS_TO_NOTE = (13, 31, 43, 45, 63, 68, 92, 109)
 XIDS_TO_DRAIN = (46, 48, 64, 74, 94, 95, 119)
 REPEATS = 4
 STATIC_POWER = 0.11
-"""The share of the limit that an idle card draws: work that slows down saves none of it."""
+"""The share of the power limit that an idle card draws: slower work does not reduce it."""
 NOT_SIMULATED = {"gr_engine_active", "sm_occupancy", "pcie_link_gen", "pcie_link_width"}
-"""Columns of metrics that no finding needs of simulated cards: they do not report them."""
+"""Columns that simulated cards do not report, since no finding needs them."""
 SIMULATED = tuple(each for each in METRICS if each.column not in NOT_SIMULATED)
 CHANNEL = {each.column: index for index, each in enumerate(SIMULATED)}
 
 
 class Signals:
-    """Makes the values of one tick after another."""
+    """Computes the values, tick by tick."""
 
     def __init__(self, plan: Plan, settings: FleetSettings, traces: Traces) -> None:
-        """Lay out one array a quantity, one place a card."""
+        """Create one array for each quantity, with one element for each card."""
         self._plan = plan
         self._settings = settings
         self._traces = traces
@@ -59,14 +59,14 @@ class Signals:
         """(tick, card, code) of each XID, in order."""
 
     def phase_of(self, card: int, affliction: Affliction | None) -> str:
-        """Return what a card does, in health or under a fault."""
+        """Return the phase of a card, healthy or under a fault."""
         if affliction is None:
             return self._plan.jobs[self._plan.cards[card].job].phase
         named = affliction.detail.get("phase")
         return str(named) if named else PHASE_BY_FAULT[affliction.fault]
 
     def ticks(self) -> Iterator[tuple[Array, Array]]:
-        """Return for each tick the values (card by column) and who reports."""
+        """Return for each tick the values (card by column) and the reporting cards."""
         changes = self._changes()
         events = {tick: [e for e in self.xids if e[0] == tick] for tick, _, _ in self.xids}
         for tick in range(self._settings.ticks):
@@ -186,7 +186,7 @@ class Signals:
         _put(values, "nvlink_bandwidth", np.rint(util * 1_000 * self._tensor))
 
     def _set_links(self, values: Array, noise: Array) -> None:
-        """Set the traffic, which wobbles and which a card that works slowly has less of."""
+        """Set the traffic, which varies, and is lower for a card that works slowly."""
         pace = self._speed * np.clip(1 + 0.03 * noise[2], 0.8, 1.02)
         pcie = self._counters.pcie_capacity * pace
         nvlink = np.rint(self._counters.nvlink_capacity * pace * self._nvlink)
@@ -220,7 +220,7 @@ class Signals:
 
 
 def xid_events(plan: Plan, settings: FleetSettings) -> list[tuple[int, int, int]]:
-    """Draw when which card reports which XID: (tick, card, code), in order."""
+    """Draw the XIDs of cards: (tick, card, code), in order."""
     rng = np.random.default_rng([settings.seed, 3])
     found = []
     for affliction in plan.afflictions:

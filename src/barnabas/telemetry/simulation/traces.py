@@ -17,7 +17,7 @@ STEP_MS = 100
 """The recording's interval."""
 LEAD_IN_MS = 3_000
 LEAD_OUT_MS = 500
-"""Cut off each phase: cards warm up, programs load, and sensors average over the edge."""
+"""Removed from each end of a phase: cards warm up, programs load, and sensors average."""
 MAX_SM_CLOCK_MHZ = 1980.0
 
 UTIL, MEMORY_UTIL, MEMORY, TEMPERATURE, MEMORY_TEMPERATURE, POWER, CLOCK, REASONS = range(8)
@@ -27,7 +27,7 @@ DERIVED = {
     "pcie_bound": ("launch_bound", {}),
     "nvlink_bound": ("train_steady", {MEMORY_UTIL: 0.3, POWER: 0.5}),
 }
-"""Phases that were never recorded: the recorded one that comes near, and factors for it."""
+"""Phases that were not recorded: the most similar recorded one, and factors for it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Traces:
 
 @lru_cache(maxsize=1)
 def load_traces() -> Traces:
-    """Cut the bundled recording."""
+    """Divide the bundled recording."""
     recorded = list(recording.snapshots())
     rows: list[list[float]] = []
     start: dict[str, int] = {}

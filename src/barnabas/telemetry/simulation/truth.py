@@ -3,8 +3,8 @@
     {"gpu_id": ..., "finding": "starved", "start": ..., "end": ..., "optional": false, "detail": {}}
     {"gpu_id": ..., "state": "train_steady", "start": ..., "end": ..., "detail": {}}
 
-A finding is true from start up to, not including, end. An optional one follows from another
-(a card that parks memory is idle too): reporting it is right, and leaving it out is no miss.
+A finding is true from start up to end, exclusive. An optional one follows from another (a card that
+parks memory is also idle): reporting it is correct, and not reporting it is not a miss.
 """
 
 import json
@@ -21,7 +21,7 @@ NOTE = "note"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """One statement about one card."""
+    """One label of one card."""
 
     gpu_id: str
     kind: str

@@ -2,20 +2,20 @@
 
     cover(before, closed windows, ...) -> all windows, the last samples for the next batch
 
-A window knows its own samples. Here each gets what the last sample before it says about its
-beginning. A window in which a GPU has no sample, because the GPU is sampled more rarely, gets a row
-that repeats that last sample, with `samples` 0. So a card that is sampled every 30 s has as many
-rows, hours and findings as one that is sampled every second.
+Spark's windows have their own samples only. Here the last sample before a window also covers the
+beginning of the window. A window in which a GPU has no sample, because the GPU is sampled more
+rarely, gets a row that repeats that last sample, with `samples` 0. So a card that is sampled every
+30 s has as many rows, hours and findings as one that is sampled every second.
 
-A sample stands for two intervals of its card, 10 s at least and `stands_at_most_s` at most: one
-scrape may be lost, and a card that falls silent does not count for long.
+A sample is valid for two intervals of its card, at least 10 s and at most `stands_at_most_s`: one
+scrape may be lost, and a card that stops reporting does not count for long.
 
-Energy is what the energy counter says, where there is one. Between two readings of it, windows
-get the power of the last sample; the window with the next reading gets the difference to what the
-counter says. Where that is below zero the next windows get less: sums stay right.
+Energy is that of the energy counter, if there is one. Between two readings of it, windows get the
+power of the last sample; the window with the next reading gets the difference to the counter. If
+that is negative the next windows get less, so that sums stay correct.
 
-Spark closes windows in the order of time, for all GPUs at once. So the end of the newest window is
-as far as rows can be written, and how the stream is cut into batches does not show in them.
+Spark closes windows in the order of time, for all GPUs together. So rows can be written up to the
+end of the newest window, and they do not depend on how the stream is divided into batches.
 """
 
 from dataclasses import dataclass
@@ -53,12 +53,12 @@ LAST = pa.schema(
         *((name, pa.float64()) for name in _NUMBERS),
     ]
 )
-"""The last sample of each GPU. `debt` is energy that windows got beyond what the counter said."""
+"""The last sample of each GPU. `debt` is energy that windows got in excess of the counter."""
 
 
 @dataclass(frozen=True)
 class Lasts:
-    """What a batch leaves to the next one."""
+    """The state from one batch to the next."""
 
     rows: pa.Table
     until_us: int
@@ -77,17 +77,17 @@ def rollup(rows: pa.Table, width_s: int, thresholds: Thresholds) -> pa.Table:
 def cover(
     before: Lasts, closed: pa.Table, width_s: int, thresholds: Thresholds
 ) -> tuple[pa.Table, Lasts]:
-    """Return closed windows of GPUs with those that the samples before them stand for."""
+    """Return closed windows of GPUs, and the windows that earlier samples cover."""
     if closed.num_rows == 0:
         return closed, before
     return _Chain(before, closed, width_s * SECOND_US, thresholds).covered()
 
 
 class _Chain:
-    """The last samples of the batch before and all closed windows, by GPU and time.
+    """The last samples of the previous batch and all closed windows, by GPU and time.
 
-    Arrays have an entry for each; a window is there by its last sample. The entry before is of the
-    same GPU where `follows` holds.
+    Arrays have an entry for each; a window is represented by its last sample. `follows` is true if
+    the previous entry belongs to the same GPU.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class _Chain:
         self._set_times()
 
     def _set_edges(self, last_us: np.ndarray) -> None:
-        """Lay out when windows begin; what the batch before left begins where it ended."""
+        """Set when windows begin; entries of the previous batch begin at its end."""
         width_us = self._width_us
         ended = np.full(self._old, self._before.until_us)
         starts = last_us // width_us * width_us
@@ -121,7 +121,7 @@ class _Chain:
         self.first_us = self._joined(None, "first_us")
 
     def _set_times(self) -> None:
-        """Find how long each sample stands, and what that covers of its own window."""
+        """Compute how long each sample is valid, and how much of its own window it covers."""
         gap_us = np.where(self.follows, self.first_us - _previous(self.last_us), np.inf)
         own_s = self._joined("interval_s", "interval_s")
         is_near = gap_us <= self._thresholds.stands_at_most_s * SECOND_US
@@ -158,7 +158,7 @@ class _Chain:
         return whole, Lasts(self._lasts(debt), self.until_us)
 
     def _row_counts(self) -> np.ndarray:
-        """Return how many rows each entry has: its own, and those until the next one."""
+        """Return the number of rows of each entry: its own, and those until the next one."""
         limit_us = np.full(len(self.last_us), self.until_us)
         limit_us[:-1] = np.where(self.follows[1:], self.start_us[1:], self.until_us)
         held_us = np.minimum(self.stands_until_us, limit_us) - self.end_us
@@ -169,7 +169,7 @@ class _Chain:
     # Energy
 
     def _own_joules(self) -> np.ndarray:
-        """Return the energy of each window as the counter has it, or power."""
+        """Return the energy of each window, by the counter or by power."""
         counter = _previous(self._joined("counter", "counter_last"))
         grown = (self._joined(None, "counter_first") - counter) / 1e3
         watts_before = np.where(self.follows, _previous(self._watts), np.nan)
@@ -184,7 +184,7 @@ class _Chain:
 
     @cached_property
     def _watts(self) -> np.ndarray:
-        """The power at the end of each entry; where only the counter is sampled, its mean."""
+        """The power at the end of each entry; if only the counter is sampled, its mean."""
         watts = self._joined("watts", "watts_at_end")
         if not np.isnan(watts).any():
             return watts
@@ -196,7 +196,7 @@ class _Chain:
     def _paid(
         self, joules: np.ndarray, source: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the energy of rows without what is below zero, and the debt of each entry."""
+        """Return the energy of rows without negative values, and the debt of each entry."""
         debt = _known(self._joined("debt", None))
         owing = debt > 0
         owing[source[joules < 0]] = True
@@ -212,7 +212,7 @@ class _Chain:
     # Rows
 
     def _own_rows(self, joules: np.ndarray, entries: np.ndarray) -> pa.Table:
-        """Return the closed windows, in the order in which they came."""
+        """Return the closed windows, in their order."""
         place = self._order[entries] - self._old
         own_s = _numbers(self._closed["covered_seconds"])[place] + self.tail_s[entries]
         lead_s = self.lead_s[entries]
@@ -234,7 +234,7 @@ class _Chain:
     def _blended(
         self, entries: np.ndarray, place: np.ndarray, own_s: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Return shares of whole windows: of their own samples, and of the sample before."""
+        """Return shares of whole windows: by their own samples, and by the previous sample."""
         lead_s = self.lead_s[entries]
         found = {}
         for name, flags in self._flags.items():
@@ -271,7 +271,7 @@ class _Chain:
 
     @cached_property
     def _flags(self) -> dict[str, np.ndarray]:
-        """The shares that the last sample of each entry stands for: 0, 1 or NaN."""
+        """The shares by the last sample of each entry: 0, 1 or NaN."""
         util = self._metric("gpu_util")
         there = ~np.isnan(util)
         idle, busy = (
@@ -286,7 +286,7 @@ class _Chain:
         }
 
     def _lasts(self, debt: np.ndarray) -> pa.Table:
-        """Return the last sample of each GPU that may still say something."""
+        """Return the last sample of each GPU that may still be valid."""
         is_last = np.append(~self.follows[1:], True)
         is_live = self.last_us + self._thresholds.stands_at_most_s * SECOND_US > self.until_us
         entries = np.flatnonzero(is_last & is_live)
@@ -295,7 +295,7 @@ class _Chain:
         return found.set_column(index, LAST.field("debt"), _array(debt[entries]))
 
     def _last_samples(self, entries: np.ndarray) -> pa.Table:
-        """Return what the last samples of some entries say, but for their debts."""
+        """Return the columns of the last samples of some entries, without their debts."""
         texts = {
             name: _chosen(self._before.rows[name], self._closed[name], self._order[entries])
             for name in _TEXTS
@@ -326,7 +326,7 @@ class _Chain:
         return values
 
     def _joined(self, before: str | None, closed: str | None) -> np.ndarray:
-        """Return a column of both, in the order of entries; NaN where there is none."""
+        """Return a column of both, in the order of entries; NaN if there is none."""
         old = np.full(self._old, np.nan) if before is None else _numbers(self._before.rows[before])
         new = (
             np.full(self._closed.num_rows, np.nan)
@@ -338,7 +338,7 @@ class _Chain:
 
 
 def _settled(joules: list[float], debt: float) -> tuple[list[float], float]:
-    """Take a debt, and what is below zero, off the rows that follow."""
+    """Subtract a debt and negative values from the following rows."""
     settled = []
     for each in joules:
         if isnan(each):
@@ -350,7 +350,7 @@ def _settled(joules: list[float], debt: float) -> tuple[list[float], float]:
 
 
 def _previous(values: np.ndarray) -> np.ndarray:
-    """Return the value of the entry before; the first one has its own."""
+    """Return the value of the previous entry; the first one keeps its own."""
     return np.concatenate((values[:1], values[:-1]))
 
 
@@ -373,7 +373,7 @@ def _array(values: np.ndarray) -> pa.Array:
 
 
 def _numbered(*columns: pa.ChunkedArray) -> np.ndarray:
-    """Return numbers that are the same for the same text."""
+    """Return a number for each text, equal for equal texts."""
     chunks = [chunk for column in columns for chunk in column.chunks]
     encoded = pa.chunked_array(chunks, pa.string()).combine_chunks().dictionary_encode()
     numbers: np.ndarray = encoded.indices.to_numpy()
@@ -396,7 +396,7 @@ def _last_of_lists(lists: pa.ChunkedArray) -> np.ndarray:
 
 
 def _singles(values: pa.Array) -> pa.ListArray:
-    """Return lists of one value each, empty where it is null."""
+    """Return lists of one value each, empty if it is null."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     there = values.is_valid()

@@ -3,12 +3,12 @@
     rows of silver -> rows of cards, rows of instances -> windows -> levels gpu and instance
 
 The exporter repeats power, temperatures, clocks and error counters of the card on each of its
-instances: the card has them once. Utilisation and memory are the instance's own. The memory of a
-card is the sum of its instances, its utilisation their mean by compute slices. A card with an
-instance that works is never idle.
+instances: the card has them once. Utilisation and memory belong to the instance. The memory of a
+card is the sum of its instances, its utilisation their mean weighted by compute slices. A card with
+a working instance is never idle.
 
-While windows are made, an instance is known by its card, its number and its profile in the column
-`gpu_id`; `separated` takes them apart again.
+While windows are computed, the column `gpu_id` has the card, the number and the profile of an
+instance; `separated` splits them again.
 """
 
 from collections.abc import Callable
@@ -24,19 +24,19 @@ from barnabas.telemetry.samples.metrics import COLUMNS
 from barnabas.telemetry.windows import instants
 
 SEPARATOR = "\x1f"
-"""Between the parts of an instance's key; no id has a control character."""
+"""The separator in an instance's key; no id has a control character."""
 LEVEL = "instance"
 SUMMED = ("fb_used", "fb_free", "fb_total")
 SHARED = (
     *("gpu_util", "mem_copy_util", "enc_util", "dec_util"),
     *("gr_engine_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active"),
 )
-"""Parts of what the instance has: a part of the card by its slices."""
+"""Columns of which an instance has a part of the card's value, by its slices."""
 _TEXTS = ("hostname", "model", "namespace", "pod")
 
 
 def cards_and_instances(rows: pa.Table, thresholds: Thresholds) -> pa.Table:
-    """Return rows with one for each card and instant; those of instances have keys of their own."""
+    """Return rows with one for each card and time; rows of instances have their own keys."""
     if rows["instance"].null_count == rows.num_rows:
         return rows
     gpus, instances = (rows[name].combine_chunks() for name in ("gpu_id", "instance"))
@@ -54,13 +54,13 @@ def cards_and_instances(rows: pa.Table, thresholds: Thresholds) -> pa.Table:
 
 
 def utilisation(rows: pa.Table) -> np.ndarray:
-    """Return utilisation in per cent; cards with MIG report the graphics engine's in its place."""
+    """Return utilisation in per cent; cards with MIG report that of the graphics engine instead."""
     util, engine = (_numbers(rows[name]) for name in ("gpu_util", "gr_engine_active"))
     return np.where(np.isnan(util), 100 * engine, util)
 
 
 def separated(windows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return the windows of cards and those of instances, which say which they are about."""
+    """Return the windows of cards and those of instances, with the columns of the instance."""
     is_instance = pc.match_substring(windows["gpu_id"], SEPARATOR)
     cards, found = windows.filter(pc.invert(is_instance)), windows.filter(is_instance)
     if found.num_rows == 0:
@@ -79,7 +79,7 @@ _KEY = ("gpu_id", "instance", "profile")
 
 
 def with_idle_instances(cards: pa.Table, instances: pa.Table, thresholds: Thresholds) -> pa.Table:
-    """Say of each window of a split card how many instances it has, and which of them idle."""
+    """Add the number of instances, and the idle ones, to each window of a split card."""
     if instances.num_rows == 0:
         return cards
     columns = ("window_start", "gpu_id", "instance", "profile", "util_idle_share")
@@ -105,7 +105,7 @@ def with_idle_instances(cards: pa.Table, instances: pa.Table, thresholds: Thresh
 
 
 def _keyed(rows: pa.Table) -> pa.Table:
-    """Return rows of instances under keys of their own, without what is the card's."""
+    """Return rows of instances under their own keys, without the card's columns."""
     profile = pc.fill_null(rows["profile"], "")
     key = pc.binary_join_element_wise(rows["gpu_id"], rows["instance"], profile, SEPARATOR)
     rows = rows.set_column(rows.schema.get_field_index("gpu_id"), "gpu_id", key)
@@ -116,7 +116,7 @@ def _keyed(rows: pa.Table) -> pa.Table:
 
 
 def _cards(rows: pa.Table, thresholds: Thresholds) -> pa.Table:
-    """Return one row for each card and instant."""
+    """Return one row for each card and time."""
     numbers = text_numbers(rows["gpu_id"].combine_chunks())
     time_us = rows["timestamp"].cast(pa.int64()).to_numpy()
     order = np.lexsort((time_us, numbers))
@@ -134,7 +134,7 @@ def _cards(rows: pa.Table, thresholds: Thresholds) -> pa.Table:
 
 
 class _Card:
-    """Rows of split cards, sorted; `group` is the number of a row's card and instant."""
+    """Rows of split cards, sorted; `group` is the number of a row's card and time."""
 
     def __init__(self, rows: pa.Table, starts: np.ndarray, group: np.ndarray) -> None:
         self._rows = rows
@@ -170,19 +170,19 @@ class _Card:
         return found
 
     def _sum(self, values: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return sums, NaN where there is nothing to add up."""
+        """Return sums, NaN if there is nothing to add up."""
         sums = np.add.reduceat(np.where(there, values, 0.0), self._starts)
         found: np.ndarray = np.where(np.logical_or.reduceat(there, self._starts), sums, np.nan)
         return found
 
     def _mean(self, values: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return means by slices; plain ones where a profile does not say how many it has."""
+        """Return means weighted by slices; unweighted if a profile does not name its slices."""
         by_slices = self._sum(values * self._slices, there) / self._total
         plain = self._sum(values, there) / np.add.reduceat(there, self._starts, dtype=float)
         return np.where(self._is_known, by_slices, plain)
 
     def _common(self, texts: pa.ChunkedArray) -> pa.Array:
-        """Return the text that all rows of a group agree on, rows without one left out."""
+        """Return the common text of a group's rows, ignoring rows without a text."""
         codes = texts.combine_chunks().dictionary_encode()
         code = pc.fill_null(codes.indices, -1).to_numpy().astype(float)
         code[code < 0] = np.nan
@@ -193,7 +193,7 @@ class _Card:
 
 
 def _by_text(texts: pa.ChunkedArray, number: Callable[[str | None], float]) -> np.ndarray:
-    """Return a number for each text, asked once for each that is there."""
+    """Return a number for each text, computed once for each distinct text."""
     codes = pc.dictionary_encode(texts.combine_chunks(), null_encoding="encode")
     known = np.array([number(text) for text in codes.dictionary.to_pylist()], dtype=float)
     found: np.ndarray = known[codes.indices.to_numpy()]

@@ -1,7 +1,7 @@
-"""Merges the rows of one GPU or MIG instance at one instant into a single row.
+"""Merges the rows of one GPU or MIG instance at one time into a single row.
 
-An exporter that sends each metric in a message of its own leaves many rows for an instant, each
-with one value. Here they are joined: of each metric the first value that is there.
+An exporter that sends each metric in a separate message creates many rows for a time, each with one
+value. They are joined with the first value of each metric.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ IDENTITY = ("profile", "hostname", "device", "model", "namespace", "pod", "conta
 
 
 def joined(rows: pa.Table, sources: np.ndarray, time_us: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-    """Return the rows, one for each source and instant, and the place of each row's first part.
+    """Return the rows, one for each source and time, and the index of each row's first part.
 
     `sources` has a number for each GPU or instance. Rows keep the order of their first parts.
     """
@@ -51,7 +51,7 @@ def _joined_columns(rows: pa.Table, instants: np.ndarray, firsts: np.ndarray) ->
 
 
 def _first_values(column: pa.ChunkedArray, instants: np.ndarray, count: int) -> pa.ChunkedArray:
-    """Return the first value of each instant that is not null."""
+    """Return the first value of each time that is not null."""
     there = np.flatnonzero(column.is_valid().to_numpy())[::-1]
     places = np.full(count, -1, dtype=np.int64)
     places[instants[there]] = there

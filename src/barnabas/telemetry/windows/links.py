@@ -3,9 +3,9 @@
     PCIe     to the host: by generation and lanes where they are sampled, else by model
     NVLink   to other cards: by model
 
-Capacities are those of one direction, in bytes a second, before protocol headers are taken off:
-DCGM's counters of traffic include the headers. A model that is not in the table has no known
-capacity, and nothing is said about its links.
+Capacities are those of one direction, in bytes a second, including protocol headers, like DCGM's
+traffic counters. A model that is not in the table has no known capacity, and no findings about its
+links.
 """
 
 import re
@@ -18,9 +18,9 @@ from barnabas.telemetry.windows import statistics as st
 
 GB = 1e9
 LANE_BYTES = {1: 0.25 * GB, 2: 0.5 * GB, 3: 0.985 * GB, 4: 1.969 * GB, 5: 3.938 * GB, 6: 7.563 * GB}
-"""What a lane of each PCIe generation moves in one direction, after its line code."""
+"""The bytes that a lane of each PCIe generation moves in one direction, after line coding."""
 LANES = 16
-"""Every card of the table below has so many."""
+"""The number of lanes of every card in the table below."""
 
 SILVER_COLUMNS = (
     *("dram_active", "tensor_active", "pcie_tx", "pcie_rx", "nvlink_tx", "nvlink_rx"),
@@ -36,7 +36,7 @@ GOLD_COLUMNS = (
 
 
 class Links(NamedTuple):
-    """What the links of a card can move; NaN where that is not known."""
+    """The capacity of a card's links; NaN if it is not known."""
 
     pcie: float
     nvlink: float
@@ -71,12 +71,12 @@ BY_WORDS = (
     ({"V100"}, _links(3, 150)),
     ({"T4"}, _links(3, None)),
 )
-"""By words of the model's name, the first that fits: the data sheets give NVLink's two directions
-together, here is one. The CPU of a GB or GH superchip is not reached over PCIe alone."""
+"""By words of the model's name; the first match is used. Data sheets give the sum of NVLink's two
+directions, this table has one. The CPU of a GB or GH superchip is not only reached over PCIe."""
 
 
 def links_of(model: str | None) -> Links:
-    """Return what the links of a model can move."""
+    """Return the capacity of a model's links."""
     words = set(re.split(r"[^A-Z0-9]+", (model or "").upper()))
     return next((links for wanted, links in BY_WORDS if wanted <= words), UNKNOWN)
 
@@ -86,9 +86,9 @@ def columns_of(
 ) -> dict[str, object]:
     """Return the columns of gold about memory and links, a value for each cell.
 
-    PCIe's two directions are added up: a job that copies to the host and then back keeps the link
-    busy all the time, and yet each direction only half of it. NVLink counts by its busier
-    direction, as collective operations send and receive at the same time.
+    PCIe's two directions are added: a job that copies to the host and then back keeps the link busy
+    all the time, but each direction only half of it. For NVLink the busier direction counts, since
+    collective operations send and receive at the same time.
     """
 
     def mean(name: str) -> np.ndarray:
@@ -108,7 +108,7 @@ def columns_of(
 
 
 def _pcie_capacity(sampled: Mapping[str, np.ndarray], cell: np.ndarray, cells: int) -> np.ndarray:
-    """Return what the link that was sampled can move; a link that saves power shows less."""
+    """Return the capacity of a sampled link, which is lower while the link saves power."""
     generation, width = (
         st.summary(sampled[name], cell, cells).max for name in ("pcie_link_gen", "pcie_link_width")
     )

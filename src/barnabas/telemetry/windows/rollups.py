@@ -1,13 +1,13 @@
 """Aggregates silver rows into gold rows: windows by GPU, by host and by model.
 
-The rows of a window are sorted by GPU and time once; everything else is a pass over columns with
-the number of the window and GPU beside each value. Windows of GPUs carry their samples to those of
-hosts and models, whose percentiles are exact, too.
+The rows of a window are sorted by GPU and time once; all other steps are passes over columns with
+the number of the window and GPU for each value. Windows of GPUs pass their samples to those of
+hosts and models, so their percentiles are exact, too.
 
 A GPU belongs to the host, model, namespace and pod that its last sample in the window names.
 
-`by_gpu` looks at one window alone, and covers the time from the first to the last sample in it.
-`covering` adds what lies between windows: the sample before, and the time until the next.
+`by_gpu` uses one window only, and covers the time from the first to the last sample in it.
+`covering` adds the times between windows: the previous sample, and the time until the next.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ WITH_VALUES = pa.schema(
         *(pa.field(values_of(metric), pa.list_(pa.float64())) for metric in ROLLED),
     ]
 )
-"""Windows of GPUs before `covering` and before the other levels."""
+"""The columns of windows of GPUs before `covering` and before the other levels."""
 NEEDED = (
     *("gpu_id", "instance", "profile", "timestamp", "hostname", "model", "namespace", "pod"),
     *ROLLED,
@@ -51,7 +51,7 @@ NEEDED = (
     *("ecc_sbe", "ecc_dbe", "remapped_rows", "pcie_replay", "xid"),
     *links.SILVER_COLUMNS,
 )
-"""The columns of silver that gold is made of."""
+"""The columns of silver that gold needs."""
 
 POWER_CAPPED = 0x4 | 0x80
 """Clock event reasons: software power cap, hardware power brake."""
@@ -70,7 +70,7 @@ class _Frame:
     cell: np.ndarray
     cells: int
     firsts: np.ndarray
-    """The place of the first row of each cell."""
+    """The index of the first row of each cell."""
     lasts: np.ndarray
     width_s: int
     column: dict[str, np.ndarray]
@@ -84,9 +84,9 @@ class _Frame:
 
 
 def stands_s(interval_s: np.ndarray, thresholds: Thresholds) -> np.ndarray:
-    """Return how long samples stand at most, by how far apart their cards' samples are.
+    """Return the maximum validity of samples, by the intervals of their cards.
 
-    A card whose first sample it is has no interval yet: it stands until the card is missing.
+    The first sample of a card has no interval yet: it is valid until the card is missing.
     """
     at_most_s = max(thresholds.stands_at_most_s, STANDS_AT_LEAST_S)
     longest = np.clip(interval_s * STANDS_INTERVALS, STANDS_AT_LEAST_S, at_most_s)
@@ -94,7 +94,7 @@ def stands_s(interval_s: np.ndarray, thresholds: Thresholds) -> np.ndarray:
 
 
 def by_gpu(rows: pa.Table, width_s: int, thresholds: Thresholds) -> pa.Table:
-    """Return the windows of GPUs, with their samples of each rolled metric beside."""
+    """Return the windows of GPUs, with their samples of each aggregated metric."""
     if rows.num_rows == 0:
         return WITH_VALUES.empty_table()
     frame = _frame(cards_and_instances(_complete(rows), thresholds), width_s)
@@ -137,7 +137,7 @@ def with_levels(windows: pa.Table, thresholds: Thresholds) -> pa.Table:
 
 
 def _level(gpus: pa.Table, level: str, by: str) -> pa.Table:
-    """Return the windows of all GPUs of a host or model; GPUs that name none are left out."""
+    """Return the windows of all GPUs of a host or model; GPUs without one are omitted."""
     gpus = gpus.filter(pc.is_valid(gpus[by]))
     if gpus.num_rows == 0:
         return GOLD.empty_table()
@@ -161,13 +161,13 @@ def _level(gpus: pa.Table, level: str, by: str) -> pa.Table:
 
 
 def _grouped(lists: pa.ChunkedArray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return values out of lists, each with the group of its list."""
+    """Return the values in lists, each with the group of its list."""
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     return pc.list_flatten(lists).to_numpy(), np.repeat(group, sizes)
 
 
 def _sums(values: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
-    """Return the sum of each group, NaN where nothing is known."""
+    """Return the sum of each group, NaN if no value is known."""
     known = ~np.isnan(values)
     sums = np.bincount(group[known], weights=values[known], minlength=count)
     totals: np.ndarray = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
@@ -210,7 +210,7 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _ranks(texts: pa.Array) -> np.ndarray:
-    """Return numbers that sort as the texts do."""
+    """Return numbers with the same order as the texts."""
     encoded = pc.dictionary_encode(texts)
     ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
@@ -274,7 +274,7 @@ def _throttling(frame: _Frame) -> dict[str, object]:
 
 
 def _states(frame: _Frame) -> dict[str, object]:
-    """Return what holds at the end of the window."""
+    """Return the values at the end of the window."""
 
     def last(values: np.ndarray) -> np.ndarray:
         return st.last(values, frame.cell, frame.cells)
@@ -305,8 +305,8 @@ def _or_else(values: np.ndarray, others: np.ndarray) -> np.ndarray:
 def _span(frame: _Frame, thresholds: Thresholds) -> dict[str, object]:
     """Return time and energy from the first to the last sample of each cell, and both edges.
 
-    The energy counter says how much it was, or power: each sample until the next. A counter that
-    fell was reset and says nothing.
+    The energy is that of the energy counter, or of power: each sample until the next. A counter
+    that decreased was reset, and is ignored.
     """
     first_us, last_us = frame.time_us[frame.firsts], frame.time_us[frame.lasts]
     span_s = (last_us - first_us) / 1e6
@@ -363,7 +363,7 @@ def _counter(frame: _Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _xids(frame: _Frame) -> pa.Array:
-    """Return the changes of the XID of each cell, zeros left out; null where it is not sampled."""
+    """Return the changes of the XID of each cell, without zeros; null if it is not sampled."""
     xid = frame.column["xid"]
     there = np.flatnonzero(~np.isnan(xid))
     codes, cell = xid[there].astype(np.int32), frame.cell[there]

@@ -1,7 +1,7 @@
 """Computes statistics of groups of values, for all groups at once.
 
-Values come with the number of their group. One sort by group and value gives every percentile and
-the maximum; that is exact, and cheaper than sketches at the size of a window.
+Each value has the number of its group. One sort by group and value gives all percentiles and the
+maximum; that is exact, and cheaper than sketches at the size of a window.
 """
 
 from typing import NamedTuple
@@ -36,13 +36,13 @@ def summary(values: np.ndarray, groups: np.ndarray, count: int) -> Summary:
 
 
 def divided(sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return quotients, NaN where there is nothing to divide by."""
+    """Return quotients, NaN if the divisor is zero."""
     quotients: np.ndarray = np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
     return quotients
 
 
 def share(holds: np.ndarray, counts: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
-    """Return the share of the rows that count for which something holds, for each group."""
+    """Return the share of the relevant rows for which a condition holds, for each group."""
     held = np.bincount(groups[counts & holds], minlength=count)
     return divided(held.astype(np.float64), np.bincount(groups[counts], minlength=count))
 
@@ -71,7 +71,7 @@ def first(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
 def _percentile(
     ordered: np.ndarray, starts: np.ndarray, sizes: np.ndarray, share_below: float
 ) -> np.ndarray:
-    """Return a percentile by linear interpolation between neighbours, as Spark's `percentile`."""
+    """Return a percentile by linear interpolation, like Spark's `percentile`."""
     found = np.full(len(sizes), np.nan)
     full = sizes > 0
     position = (sizes[full] - 1) * share_below

@@ -30,32 +30,35 @@ from barnabas.telemetry.samples import topic_setup
 from barnabas.telemetry.samples.readings import Tally
 from barnabas.telemetry.samples.sample_messages import Layout, Snapshot, Tick
 from barnabas.testing.process import BrokerSubprocess
-from tests.support.pipelines.exporter_day.checking import check
-from tests.support.pipelines.exporter_day.exporters import CARDS_A_HOST, HOST, Exporters, hostname
+from tests.support.pipelines.exporter_day.checking import Outages, check
+from tests.support.pipelines.exporter_day.exporters import CARDS_A_HOST, HOST, Exporters
 
 INTERVAL_S = 30
 DEADLINE_S = 0.5
 SKEW_S = 70
 SKEWED_EVERY = 50
-"""The clock of each so many-th host is behind."""
+"""The clock of every host with a multiple of this number is behind."""
 CLOSING_S = 600
 SAY_EVERY = 100
 
 
 def main() -> int:
-    """Run a day; return 0 where nothing is wrong."""
+    """Run a day; return 0 if there are no problems."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--hosts", type=int, default=250)
     parser.add_argument("--rounds", type=int, default=2880)
     parser.add_argument(
-        "--folder", type=Path, help="where the lake stays; a temporary one if not given"
+        "--folder", type=Path, help="the folder of the lake; a temporary one by default"
+    )
+    parser.add_argument(
+        "--deadline", type=float, default=DEADLINE_S, help="seconds for a scrape; more if busy"
     )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="exporter-day-") as name:
         folder = given.folder or Path(name)
         with BrokerSubprocess(folder / "data") as broker:
             topic_setup.create_missing({"bootstrap.servers": broker.bootstrap})
-            day = Day(given.hosts, given.rounds)
+            day = Day(given.hosts, given.rounds, given.deadline)
             scraped = day.scrape(broker.bootstrap)
             lake = folder / "lake"
             began_s = time.monotonic()
@@ -63,7 +66,7 @@ def main() -> int:
             command += ["--lake", str(lake), "--bootstrap", broker.bootstrap]
             subprocess.run(command, check=True, stdout=sys.stderr)
             scraped["seconds of jobs"] = round(time.monotonic() - began_s, 1)
-        verdict = check(lake, given.hosts, given.rounds, INTERVAL_S, day.skewed, day.named)
+        verdict = check(lake, given.hosts, given.rounds, INTERVAL_S, day.skewed, day.outages)
     report = {"cards": given.hosts * CARDS_A_HOST, "rounds": given.rounds, **scraped}
     sys.stdout.write(
         json.dumps({**report, **verdict.facts, "wrong": verdict.wrong}, indent=2) + "\n"
@@ -72,19 +75,19 @@ def main() -> int:
 
 
 class Day:
-    """The rounds, and what the collector said of them."""
+    """The scrape rounds, and what the collector reported about them."""
 
-    def __init__(self, hosts: int, rounds: int) -> None:
+    def __init__(self, hosts: int, rounds: int, deadline_s: float) -> None:
         self._hosts = hosts
+        self._deadline_s = deadline_s
         self._rounds = rounds
         self._turn = -1
         self._began_ms = (time.time_ns() // 1_000_000) - (rounds + 60) * INTERVAL_S * 1000
         self.skewed = set(range(7, hosts, SKEWED_EVERY))
-        self.named: set[str] = set()
-        """The hosts of which an outage was told."""
+        self.outages = Outages()
 
     def scrape(self, bootstrap: str) -> dict[str, object]:
-        """Scrape everything; return how that went."""
+        """Scrape all exporters; return the results."""
         began_s = time.monotonic()
         exporters = Exporters(self._hosts, lambda: self._turn)
         hosts = {f"http://127.0.0.1:{port}/metrics": n for n, port in enumerate(exporters.ports)}
@@ -92,19 +95,21 @@ class Day:
         names = {"topic": topics.SAMPLES, "refused_topic": topics.REFUSED}
         publisher = Publisher(delivery, **names, source="day")
         pacer = Pacer(MAX_SPEED, RealClock())
-        collector = Collector(publisher, pacer, layout=Layout.SNAPSHOT, source="day")
+        collector = Collector(
+            publisher, pacer, layout=Layout.SNAPSHOT, source="day", tell=self.outages.told.append
+        )
         targets = [Target(url=url) for url in hosts]
         rounds = Scraping(
             lambda: targets,
             interval_s=0.001,
-            timeout_s=DEADLINE_S,
+            timeout_s=self._deadline_s,
             rounds=self._rounds,
             clock=RealClock(),
             tally=Tally(),
         )
         for item in rounds:
             if isinstance(item, Outage):
-                self.named.add(hostname(hosts[item.url]))
+                self.outages.reasons[hosts[item.url], self._turn] = item.reason
             collector.take(self._dated(item))
         collector.take(Tick(timestamp_ms=self._now_ms + CLOSING_S * 1000, hostname=""))
         publisher.finish()
@@ -116,7 +121,7 @@ class Day:
         }
 
     def _dated(self, item: Scraped) -> Scraped:
-        """Return what was scraped with the time of the day; begin a round."""
+        """Date the samples with the simulated time of day, and begin a round."""
         match item:
             case Round():
                 self._turn += 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 
 from tests.support.pipelines.exporter_day.exporters import (
+    BAD,
     CARDS_A_HOST,
     Behaviour,
     behaviour,
@@ -17,25 +18,48 @@ from tests.support.pipelines.exporter_day.exporters import (
 )
 
 HOURS_BOUND = 0.05
-"""How far covered and idle hours may be off, as a share: every outage costs its card one rest of an
-interval, and gives up to two intervals back."""
+"""How far covered and idle hours may be off, as a share.
+
+Every outage costs its card the rest of an interval, and gives up to two intervals back.
+"""
+
+
+REASONS: dict[Behaviour, tuple[str, ...]] = {
+    Behaviour.HANG: ("no complete response within",),
+    Behaviour.TRICKLE: ("no complete response within",),
+    Behaviour.TRUNCATE: ("cut short",),
+    Behaviour.FAIL: ("answered 500",),
+    Behaviour.EMPTY: ("empty page",),
+    Behaviour.FOREIGN: ("without metrics of DCGM",),
+    Behaviour.RESET: ("reset", "closed"),
+}
+"""What the collector has to say about each behaviour: one of these."""
+GONE, BACK = "does not answer", "answers again"
+SHOWN = 5
+
+
+@dataclass
+class Outages:
+    """What the collector reported about exporters."""
+
+    reasons: dict[tuple[int, int], str] = field(default_factory=dict)
+    """The reason of every scrape that gave no page, by host and round."""
+    told: list[str] = field(default_factory=list)
+    """The lines for the operator."""
 
 
 @dataclass
 class Verdict:
-    """What was found; nothing is wrong where `wrong` is empty."""
+    """The results; there are no problems if `wrong` is empty."""
 
     facts: dict[str, object] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
 
 def check(
-    lake: Path, hosts: int, turns: int, interval_s: int, skewed: set[int], named: set[str]
+    lake: Path, hosts: int, turns: int, interval_s: int, skewed: set[int], outages: Outages
 ) -> Verdict:
-    """Compare silver and gold with the truth, and the outages that were told with those that were.
-
-    `named` has the hosts of which the collector told an outage.
-    """
+    """Compare silver and gold with the expected values, and reported outages with actual ones."""
     verdict = Verdict()
     good = {
         host: sum(behaviour(host, turn) is Behaviour.GOOD for turn in range(turns))
@@ -44,12 +68,35 @@ def check(
     _silver(verdict, lake, good, skewed)
     _gold(verdict, lake, good, skewed, interval_s)
     _skew(verdict, lake, skewed)
-    bad = {hostname(host) for host in range(hosts) if good[host] < turns}
-    verdict.facts["hosts with outages"] = len(bad)
-    if bad != named:
-        verdict.wrong.append(f"outages not named: {sorted(bad - named)[:5]}")
-        verdict.wrong.append(f"outages that were none: {sorted(named - bad)[:5]}")
+    check_outages(verdict, outages, hosts, turns)
     return verdict
+
+
+def check_outages(verdict: Verdict, outages: Outages, hosts: int, turns: int) -> None:
+    """Compare each scrape that failed with what its exporter did, and the lines with outages."""
+    acts = {(host, turn): behaviour(host, turn) for host in range(hosts) for turn in range(turns)}
+    bad = {place: how for place, how in acts.items() if how is not Behaviour.GOOD}
+    missing = sorted(bad.keys() - outages.reasons.keys())
+    foreign = sorted(outages.reasons.keys() - bad.keys())
+    other = [
+        f"{hostname(place[0])} in round {place[1]} ({how}): {outages.reasons[place]}"
+        for place, how in bad.items()
+        if place in outages.reasons
+        and not any(text in outages.reasons[place] for text in REASONS[how])
+    ]
+    begun = sum(acts.get((host, turn - 1)) not in BAD for host, turn in bad)
+    ended = sum((host, turn + 1) in acts.keys() - bad.keys() for host, turn in bad)
+    told = [sum(word in line for line in outages.told) for word in (GONE, BACK)]
+    verdict.facts |= {"bad scrapes": len(bad), "outages told": told[0], "returns told": told[1]}
+    for what, found in (
+        ("outages not named", missing),
+        ("outages that were none", foreign),
+        ("outages with another reason", other),
+    ):
+        if found:
+            verdict.wrong.append(f"{len(found)} {what}, such as {found[:SHOWN]}")
+    if told != [begun, ended]:
+        verdict.wrong.append(f"{told} outages and returns were told of {[begun, ended]}")
 
 
 def _silver(verdict: Verdict, lake: Path, good: dict[int, int], skewed: set[int]) -> None:

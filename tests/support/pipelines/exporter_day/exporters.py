@@ -1,7 +1,7 @@
 """Exporters of an invented fleet on local ports. A third of them misbehave in turn.
 
-What a card reports follows from its number alone, so any row of a table can be checked. A card
-whose number is divisible by three idles, the others work.
+The values of a card follow from its number alone, so any row of a table can be checked. A card
+whose number is divisible by three is idle, the others work.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ OTHER = b"<html>It works!</html>\n"
 LONG_S = 60
 TRICKLE_S = 0.05
 STRETCH = 20
-"""How many rounds an exporter behaves alike."""
+"""How many rounds an exporter behaves in the same way."""
 
 
 class Behaviour(StrEnum):
-    """What an exporter does with a request."""
+    """How an exporter responds to a request."""
 
     GOOD = "good"
     HANG = "hang"
@@ -38,7 +38,7 @@ BAD = tuple(each for each in Behaviour if each is not Behaviour.GOOD)
 
 
 def behaviour(host: int, turn: int) -> Behaviour:
-    """Return what a host's exporter does in a round."""
+    """Return how a host's exporter behaves in a round."""
     stretch = turn // STRETCH
     if (host + stretch) % 3:
         return Behaviour.GOOD
@@ -46,12 +46,12 @@ def behaviour(host: int, turn: int) -> Behaviour:
 
 
 def is_idle(card: int) -> bool:
-    """Tell whether a card does nothing all day."""
+    """Return whether a card is idle all day."""
     return card % 3 == 0
 
 
 def values(card: int) -> tuple[float, float, float]:
-    """Return utilisation, power and temperature of a card; power is another for every card."""
+    """Return utilisation, power and temperature of a card; the power identifies the card."""
     if is_idle(card):
         return 0.0, 70 + card / 1000, 30.0
     return 95.0, 500 + card / 1000, 60.0
@@ -68,7 +68,7 @@ def hostname(host: int) -> str:
 
 
 def page(host: int) -> bytes:
-    """Write the page of a host: metric after metric, as dcgm-exporter does."""
+    """Return the page of a host: metric after metric, as dcgm-exporter writes it."""
     cards = range(host * CARDS_A_HOST, (host + 1) * CARDS_A_HOST)
     lines = []
     for place, name in enumerate(METRICS):
@@ -81,10 +81,10 @@ def page(host: int) -> bytes:
 
 
 class Exporters:
-    """All of them, on one thread."""
+    """All exporters, on one thread."""
 
     def __init__(self, hosts: int, turn: Callable[[], int]) -> None:
-        """Take how many there are, and what tells the present round."""
+        """Take their number, and a function that returns the current round."""
         self._turn = turn
         self._pages = [page(host) for host in range(hosts)]
         self._servers: list[asyncio.Server] = []
@@ -103,7 +103,7 @@ class Exporters:
         return ports
 
     def close(self) -> None:
-        """End all answers and the thread."""
+        """End all responses and the thread."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -134,7 +134,7 @@ class Exporters:
             await reader.readuntil(b"\r\n\r\n")
             await self._behave(behaviour(host, self._turn()), self._pages[host], writer)
         except (OSError, EOFError):
-            pass  # the collector's deadline was over
+            pass  # the collector's deadline has passed
         finally:
             writer.close()
 
@@ -151,10 +151,10 @@ class Exporters:
 
 
 def _answer(how: Behaviour, content: bytes) -> bytes:
-    """Return the whole answer of an exporter that answers at once."""
+    """Return the whole response of an exporter that responds at once."""
     match how:
         case Behaviour.TRUNCATE:
-            # In the middle of a value, with and without a length that gives it away.
+            # Cut in the middle of a value, with and without a Content-Length that shows it.
             cut = content[: content.rindex(b".") - 1]
             return (HEAD % len(content) if len(content) % 2 else NO_LENGTH) + cut
         case Behaviour.FAIL:

@@ -1,1 +1,1 @@
-"""A storm for the Spark sink: kills, changing core counts, restored and copied checkpoints."""
+"""Runs a storm for the Spark sink: kills, changing core counts, restored and copied checkpoints."""

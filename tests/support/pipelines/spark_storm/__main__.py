@@ -1,12 +1,13 @@
-"""Kill the driver, JVM, workers and brokers of a query again and again, then check its output.
+"""Kills driver, JVM, executors, workers and brokers of a query repeatedly, then checks its output.
 
     python -m tests.support.pipelines.spark_storm --kills 50 --seed 1 --brokers 3
 
-Every life of the query has another number of cores and tasks. From time to time an older
-checkpoint is restored, or copied for a query with another topic: such a life must end by itself
-with the promised message, or write nothing that is there already. In the end every sequence number
-must be in the topic once. Zero problems in n kills bound the chance of one at about 3 / n. SIGTERM
-lets the query come to the end of its input without further kills.
+Every life of the query has another number of cores and tasks, most on a standalone cluster with
+speculation, some in one process. From time to time an older
+checkpoint is restored, or copied for a query with another topic. Such a life must end by itself
+with the documented message, or write nothing that is there already. In the end every sequence
+number must be in the topic once. Zero problems in n kills bound the probability of a problem per
+kill at about 3 / n. SIGTERM lets the query finish its input without further kills.
 """
 
 import argparse
@@ -26,16 +27,19 @@ from time import monotonic
 from barnabas.testing.cluster_processes import ClusterProcesses
 from barnabas.testing.process import BrokerSubprocess
 from tests.support.loads.topic_reading import create_topic
+from tests.support.pipelines.spark_cluster import SparkCluster
 from tests.support.pipelines.spark_storm.driver import Driver
 from tests.support.pipelines.spark_storm.sequence_check import check
 
 ROWS_A_FILE = 2000
 PARTITIONS = 3
-MASTERS = ("local[1,4]", "local[2,4]", "local[4,4]", "local[8,4]")
+CLUSTER = "cluster"
+MASTERS = ("local[1,4]", "local[8,4]", CLUSTER, CLUSTER, CLUSTER)
+CLUSTER_WORKERS = 3
 TASKS = (1, 2, 3, 5, 8)
-VICTIMS = ("driver", "jvm", "worker", "broker")
+VICTIMS = ("driver", "jvm", "worker", "executor", "broker")
 PROMISED = ("ReplayError", "DeliveryError", "LinkError")
-"""What a query may stop with by itself; the output must be right all the same."""
+"""Errors with which a query may stop by itself; its output must be right nevertheless."""
 TOPIC, ELSEWHERE = "out", "elsewhere"
 LIFE_S = 600.0
 
@@ -47,11 +51,14 @@ class Storm:
         self,
         folder: Path,
         brokers: ClusterProcesses | BrokerSubprocess,
+        cluster: SparkCluster,
         rng: Random,
         ending: Event,
     ) -> None:
         self._folder = folder
         self._brokers = brokers
+        self._cluster = cluster
+        self._is_on_cluster = False
         self._rng = rng
         self._ending = ending
         self._lives = 0
@@ -62,11 +69,11 @@ class Storm:
 
     @property
     def checkpoint(self) -> Path:
-        """Where the query keeps its state."""
+        """The checkpoint folder of the query."""
         return self._folder / "checkpoint"
 
     def run(self, kills: int) -> None:
-        """Kill so often, then let the query run to the end of its input."""
+        """Run the given number of kills, then let the query run to the end of its input."""
         self._add_files(2)
         while self.counts["kill"] < kills and not self._ending.is_set():
             self._add_files(2)
@@ -91,19 +98,24 @@ class Storm:
         self._lives += 1
         kills = f"{self.counts['kill']} kills, {self.files} files of input"
         sys.stderr.write(f"life {self._lives}: {kills}\n")
+        master = self._rng.choice(MASTERS)
+        self._is_on_cluster = master == CLUSTER
+        self.counts["lives on the cluster"] += self._is_on_cluster
         options = {
             "bootstrap": self._brokers.bootstrap,
             "folder": str(self._folder / "in"),
             "checkpoint": str(checkpoint),
             "topic": topic,
-            "master": self._rng.choice(MASTERS),
+            "master": self._cluster.master if self._is_on_cluster else master,
+            "cores": str(self._rng.randint(1, CLUSTER_WORKERS)),
+            "attempts": str(self._folder / "attempts"),
             "files": files,
             "tasks": str(self._rng.choice(TASKS)),
         }
         return Driver(self._folder / f"life-{self._lives}.log", options)
 
     def _life(self, *, kill: bool) -> bool:
-        """Run the query; return whether it came to the end."""
+        """Run the query; return whether it reached the end."""
         driver = self._start(self.checkpoint)
         try:
             if kill:
@@ -122,7 +134,7 @@ class Storm:
         victim = VICTIMS[self.counts["kill"] % len(VICTIMS)]
         if victim == "broker":
             self._kill_a_broker()
-        elif not driver.kill(victim, self._rng):
+        elif not driver.kill(victim, self._rng, self._cluster if self._is_on_cluster else None):
             return
         self.counts["kill"] += 1
         self.counts[f"kill of {victim}"] += 1
@@ -137,18 +149,25 @@ class Storm:
         self._brokers.wait_healthy()
 
     def _judged(self, driver: Driver, code: int | None) -> bool:
-        """Note how a life has ended; a query that stops by itself must say why."""
+        """Record how a life has ended; a query that stops by itself must give a known reason."""
         if code == 0:
             self.counts["end of input"] += 1
             return True
-        said = driver.said()
-        promised = next((name for name in PROMISED if f"{name}:" in said), None)
+        log_text = driver.log_text()
+        promised = next((name for name in PROMISED if f"{name}:" in log_text), None)
         self.counts[f"stopped with {promised}" if promised else f"ended with {code}"] += 1
         if code is None:
             self.problems.append(f"life {self._lives} did not end within {LIFE_S} s")
         if promised == "ReplayError":
-            self.problems.append(f"life {self._lives} stopped with {_shown(said)}")
+            self.problems.append(f"life {self._lives} stopped with {_shown(log_text)}")
         return False
+
+    def count_attempts(self) -> None:
+        """Count the second and later attempts of tasks, by speculation or after a failure."""
+        noted = self._folder / "attempts"
+        self.counts["second attempts"] = (
+            len(noted.read_text().split("\n")) - 1 if noted.exists() else 0
+        )
 
     def _batches(self) -> int:
         return len(list((self.checkpoint / "commits").glob("[0-9]*")))
@@ -175,22 +194,22 @@ class Storm:
             driver.close()
         self.counts[f"{kind}: {'end of input' if code == 0 else 'stopped'}"] += 1
         if code == 0 and kind == "same batches":
-            # It has skipped what was there and written what was not: go on from here.
+            # It has skipped what was there and written what was missing: continue from here.
             shutil.rmtree(self.checkpoint)
             backup.rename(self.checkpoint)
             return
-        if "ReplayError" not in driver.said():
-            self.problems.append(f"{kind}: no ReplayError, but {_shown(driver.said())}")
+        if "ReplayError" not in driver.log_text():
+            self.problems.append(f"{kind}: no ReplayError, but {_shown(driver.log_text())}")
         shutil.rmtree(backup)
 
 
-def _shown(said: str) -> str:
-    lines = [line for line in said.splitlines() if "Error" in line]
+def _shown(log_text: str) -> str:
+    lines = [line for line in log_text.splitlines() if "Error" in line]
     return " | ".join(lines[-3:])[-600:]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a storm; return 0 where nothing is wrong."""
+    """Run a storm; return 0 if there are no problems."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
@@ -218,8 +237,10 @@ def _storm(kills: int, seed: int, count: int) -> dict[str, object]:
             create_topic(brokers.bootstrap, topic, PARTITIONS)
         ending = Event()
         signal.signal(signal.SIGTERM, lambda *_: ending.set())
-        storm = Storm(folder, brokers, Random(seed), ending)
+        cluster = stack.enter_context(SparkCluster(folder / "spark", workers=CLUSTER_WORKERS))
+        storm = Storm(folder, brokers, cluster, Random(seed), ending)
         storm.run(kills)
+        storm.count_attempts()
         verdict = check(brokers.bootstrap, TOPIC, storm.files * ROWS_A_FILE)
         elsewhere = check(brokers.bootstrap, ELSEWHERE, 0)
     wrong = [*storm.problems]

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 from random import Random
 
+from tests.support.pipelines.spark_cluster import SparkCluster
+
 STARTED = "started"
-"""What the process says once the query runs."""
+"""The line that the process prints once the query runs."""
 JOB = "tests.support.pipelines.spark_storm.job"
 ENDED_S = 300.0
 
@@ -34,29 +36,39 @@ class Driver:
                 break
 
     def ended(self, seconds: float) -> int | None:
-        """Return the exit code, if it ends within so long."""
+        """Return the exit code, if it ends within the time."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
-    def said(self) -> str:
-        """Return what it has written to its log."""
+    def log_text(self) -> str:
+        """Return its log."""
         return self._log.read_text(errors="replace")
 
-    def kill(self, victim: str, rng: Random) -> bool:
-        """Kill the driver with all its processes, its JVM, or one Python worker."""
+    def kill(self, victim: str, rng: Random, cluster: SparkCluster | None) -> bool:
+        """Kill the driver with all its processes, its JVM, an executor, or one Python worker.
+
+        Executors are processes of a cluster, if there is one. Returns whether there was a victim.
+        """
         if victim == "driver":
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             return True
-        found = self._processes("java" if victim == "jvm" else "pyspark.daemon")
+        found = self._victims(victim, cluster)
         if found:
             os.kill(rng.choice(found), signal.SIGKILL)
         return bool(found)
 
+    def _victims(self, victim: str, cluster: SparkCluster | None) -> list[int]:
+        if victim == "jvm":
+            return self._processes("java")
+        if cluster is None:
+            return self._processes("pyspark.daemon") if victim == "worker" else []
+        return cluster.python_workers() if victim == "worker" else cluster.executors()
+
     def close(self) -> None:
-        """End what still runs of it."""
+        """Kill the remaining processes."""
         if self._processes(""):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(ENDED_S)

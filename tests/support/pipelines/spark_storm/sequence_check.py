@@ -1,10 +1,10 @@
-"""Compare a topic with the sequence numbers that were written to it, without Spark.
+"""Compares a topic with the sequence numbers that were written to it, without Spark.
 
     python -m tests.support.pipelines.spark_storm.sequence_check \\
         --bootstrap HOST:PORT --topic out --rows 5000
 
-Reads the topic with librdkafka and isolation.level=read_committed. Values are the numbers from 0 to
-rows - 1, each of them once. Ends with 0 where that is so, and prints what is wrong where it is not.
+It reads the topic with librdkafka and isolation.level=read_committed. The values must be the
+numbers from 0 to rows - 1, each once. It exits with 0 if they are, and prints the differences.
 """
 
 import argparse
@@ -21,7 +21,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a topic holds, compared with what it should."""
+    """The content of a topic, compared with the expected numbers."""
 
     rows: int
     missing: int
@@ -56,7 +56,7 @@ def check(bootstrap: str, topic: str, rows: int) -> Verdict:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check one topic, and say what was found."""
+    """Check one topic, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)

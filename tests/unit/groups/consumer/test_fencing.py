@@ -1,4 +1,4 @@
-"""Epochs and instance ids: who is still heard, and who must begin again."""
+"""Tests epochs and instance ids: which members may continue, and which must rejoin."""
 
 import pytest
 
@@ -26,33 +26,33 @@ def test_epochs_that_are_not_the_members_are_fenced() -> None:
 
 def test_a_lost_response_is_made_up_for() -> None:
     talk, first, _second = two_members()
-    first.beat()
-    first.obey()
-    lost = talk.beat(first.request())
+    first.heartbeat()
+    first.follow_assignment()
+    lost = talk.heartbeat(first.request())
     assert lost.member_epoch == first.epoch + 1
-    first.lose_track()
-    again = first.beat(full=True)
+    first.lose_response()
+    again = first.heartbeat(full=True)
     assert again.member_epoch == lost.member_epoch
-    assert first.told == first.owned
+    assert first.assigned == first.owned
 
 
-def test_the_epoch_before_is_not_heard_without_or_with_too_many_partitions() -> None:
+def test_the_previous_epoch_is_refused_without_or_with_too_many_partitions() -> None:
     talk, first, _second = two_members()
-    first.beat()
+    first.heartbeat()
     had_all = first.request(full=True)
-    first.obey()
+    first.follow_assignment()
     silent = first.request()
     silent.topic_partitions = None
-    talk.beat(first.request())
+    talk.heartbeat(first.request())
     assert talk.refused(silent) is ErrorCode.FENCED_MEMBER_EPOCH
     assert talk.refused(had_all) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_who_joins_again_goes_on_from_where_it_stands() -> None:
+def test_a_rejoining_member_continues_from_its_state() -> None:
     talk, first, second = two_members()
     talk.settle([first, second])
     first.join(["t"])
-    assert (first.epoch, len(first.told)) == (2, 2)
+    assert (first.epoch, len(first.assigned)) == (2, 2)
     talk.settle([first, second])
     assert first.owned.isdisjoint(second.owned)
 
@@ -78,12 +78,12 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
     had, epoch = old.owned, talk.group.epoch
     response = old.leave(-2)
     assert (response.member_id, response.member_epoch) == ("old", -2)
-    other.beat()
-    assert other.told == other.owned, "what the other had is kept for it"
+    other.heartbeat()
+    assert other.assigned == other.owned, "the partitions of the other member are kept for it"
 
     new = talk.member("new", "i")
     new.join(["t"])
-    assert (new.told, new.epoch, talk.group.epoch) == (had, epoch, epoch)
+    assert (new.assigned, new.epoch, talk.group.epoch) == (had, epoch, epoch)
     assert set(talk.group.members) == {"new", "other"}
     talk.settle([new, other])
     old.epoch = epoch
@@ -100,7 +100,7 @@ def test_a_static_member_may_come_back_with_another_subscription() -> None:
     assert set(talk.group.members["old"].standing.assigned.values()) == {0}
     new = talk.member("new", "i")
     new.join(["u"])
-    assert new.told == talk.slots("u")
+    assert new.assigned == talk.slots("u")
 
 
 def test_a_static_member_may_come_back_under_its_own_id() -> None:
@@ -110,7 +110,7 @@ def test_a_static_member_may_come_back_under_its_own_id() -> None:
     member.leave(-2)
     assert talk.refused(member.request()) is ErrorCode.FENCED_MEMBER_EPOCH
     member.join(["t"])
-    assert member.told == talk.slots("t")
+    assert member.assigned == talk.slots("t")
     talk.restart()
     assert talk.group.state == "Stable"
 
@@ -120,10 +120,10 @@ def test_a_static_member_may_join_again_as_itself() -> None:
     member = talk.member("same", "i")
     member.join(["t"])
     member.join(["t"])
-    assert (member.epoch, member.told) == (1, talk.slots("t"))
+    assert (member.epoch, member.assigned) == (1, talk.slots("t"))
 
 
-def test_a_static_member_that_does_not_come_back_is_put_out() -> None:
+def test_a_static_member_that_does_not_return_is_removed() -> None:
     talk = ConsumerTalk({"t": 2})
     old = talk.member("old", "i")
     old.join(["t"])
@@ -132,10 +132,10 @@ def test_a_static_member_that_does_not_come_back_is_put_out() -> None:
     assert talk.group.is_empty
     new = talk.member("new", "i")
     new.join(["t"])
-    assert new.told == talk.slots("t")
+    assert new.assigned == talk.slots("t")
 
 
-def test_a_static_member_may_leave_for_good() -> None:
+def test_a_static_member_may_leave_permanently() -> None:
     talk = ConsumerTalk({"t": 2})
     old = talk.member("old", "i")
     old.join(["t"])
@@ -155,14 +155,14 @@ def commit(talk: ConsumerTalk, epoch: int, *partitions: int, member_id: str = "f
 
 def test_commits_need_the_epoch_or_a_partition_that_was_and_is_the_members() -> None:
     talk, first, _second = two_members()
-    first.beat()
-    kept = min(number for _, number in first.told)
-    given = min(number for _, number in talk.slots("t") - first.told)
-    first.obey()
-    first.beat()
+    first.heartbeat()
+    kept = min(number for _, number in first.assigned)
+    given = min(number for _, number in talk.slots("t") - first.assigned)
+    first.follow_assignment()
+    first.heartbeat()
     assert first.epoch == 2
-    assert commit(talk, 2, kept, given) == "NONE", "the epoch is right, and nobody looks further"
-    assert commit(talk, 1, kept) == "NONE", "it was the member's in epoch 1, and still is"
+    assert commit(talk, 2, kept, given) == "NONE", "only the epoch is checked"
+    assert commit(talk, 1, kept) == "NONE", "the member owned it in epoch 1, and still does"
     assert commit(talk, 1, kept, given) == STALE.name
     assert commit(talk, 1) == STALE.name
     assert commit(talk, 3, kept) == STALE.name
@@ -182,7 +182,7 @@ def test_what_is_pending_may_still_be_committed() -> None:
     assert commit(talk, 2, 1) == STALE.name
 
 
-def test_anybody_may_commit_to_an_empty_group() -> None:
+def test_any_client_may_commit_to_an_empty_group() -> None:
     talk, first, second = two_members()
     talk.group.check_commit("", None, -1, transactional=True)
     with pytest.raises(ApiError):

@@ -1,4 +1,4 @@
-"""Members that join, share, leave and expire."""
+"""Tests members that join, share partitions, leave and expire."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_the_first_member_gets_everything_in_one_round() -> None:
     response = first.join(["t"])
     assert (response.member_id, response.member_epoch) == ("first", 1)
     assert response.heartbeat_interval_ms == 1000
-    assert first.told == talk.slots("t")
+    assert first.assigned == talk.slots("t")
     assert talk.group.state == "Stable"
 
 
@@ -74,30 +74,32 @@ def test_before_version_1_the_coordinator_makes_up_the_id() -> None:
     assert one.member_id != two.member_id
 
 
-def test_an_assignment_is_sent_where_it_changed_or_all_was_said() -> None:
+def test_an_assignment_is_sent_if_it_changed_or_the_heartbeat_was_full() -> None:
     talk = ConsumerTalk({"t": 1})
     first = talk.member("first")
     assert first.join(["t"]).assignment is not None
-    first.obey()
-    assert first.beat().assignment is None
-    assert first.beat(full=True).assignment is not None
+    first.follow_assignment()
+    assert first.heartbeat().assignment is None
+    assert first.heartbeat(full=True).assignment is not None
     assert talk.group.epoch == 1
 
 
 def test_a_second_member_gets_its_part_once_the_first_has_given_it_up() -> None:
     talk, first, second = two_members()
-    assert (second.epoch, second.told) == (2, set())
+    assert (second.epoch, second.assigned) == (2, set())
     assert talk.group.state == "Reconciling"
-    first.beat()
-    assert (first.epoch, len(first.told)) == (1, 2), "it must give up two, and stay in its epoch"
-    second.beat()
-    assert second.told == set(), "nobody has given up anything yet"
+    first.heartbeat()
+    assert (first.epoch, len(first.assigned)) == (1, 2), (
+        "it must give up two, and stay in its epoch"
+    )
+    second.heartbeat()
+    assert second.assigned == set(), "no member has given up a partition yet"
 
-    first.obey()
-    first.beat()
+    first.follow_assignment()
+    first.heartbeat()
     assert first.epoch == 2
-    second.beat()
-    assert second.told == talk.slots("t") - first.told
+    second.heartbeat()
+    assert second.assigned == talk.slots("t") - first.assigned
     assert talk.group.state == "Stable"
 
 
@@ -117,7 +119,7 @@ def test_members_that_are_not_concerned_notice_nothing() -> None:
     assert before[0] <= b.owned
 
 
-def test_who_leaves_frees_everything_and_the_epochs_stay() -> None:
+def test_a_leaving_member_frees_its_partitions_and_the_epochs_stay() -> None:
     talk = ConsumerTalk({"t": 2})
     only = talk.member("only")
     only.join(["t"])
@@ -127,55 +129,50 @@ def test_who_leaves_frees_everything_and_the_epochs_stay() -> None:
     assert talk.group.empty_since_ms == talk.wall_ms
     again = talk.member("again")
     again.join(["t"])
-    assert again.told == talk.slots("t")
+    assert again.assigned == talk.slots("t")
     assert again.epoch == 3
     assert talk.group.empty_since_ms is None
 
 
-def test_the_silent_are_put_out() -> None:
+def test_members_without_heartbeats_are_removed() -> None:
     talk = ConsumerTalk({"t": 2})
     first, second = talk.member("first"), talk.member("second")
     first.join(["t"])
-    first.obey()
+    first.follow_assignment()
     second.join(["t"])
     talk.settle([first, second])
     talk.pass_time(SESSION_MS - 1)
-    first.beat()
+    first.heartbeat()
     assert set(talk.group.members) == {"first", "second"}
     talk.pass_time(1)
     assert set(talk.group.members) == {"first"}
     assert talk.group.state == "Assigning"
-    first.beat()
-    assert first.told == talk.slots("t")
+    first.heartbeat()
+    assert first.assigned == talk.slots("t")
     assert talk.refused(second.request()) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_who_does_not_give_up_in_time_is_put_out() -> None:
-    talk = ConsumerTalk({"t": 2})
-    slow, second = talk.member("slow"), talk.member("second")
-    slow.join(["t"])
-    slow.obey()
-    slow.beat()
-    second.join(["t"])
-    slow.beat()
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
+    talk, slow, second = two_members(2, ("slow", "second"))
+    slow.heartbeat()
     for _ in range(REBALANCE_TIMEOUT_MS // 5000):
         assert "slow" in talk.group.members
         talk.pass_time(5000)
         if "slow" in talk.group.members:
-            slow.beat()
-        second.beat()
+            slow.heartbeat()
+        second.heartbeat()
     assert talk.refused(slow.request()) is ErrorCode.UNKNOWN_MEMBER_ID
-    second.beat()
-    assert second.told == talk.slots("t")
+    second.heartbeat()
+    assert second.assigned == talk.slots("t")
 
 
 def test_giving_up_in_time_stops_the_clock() -> None:
     talk = ConsumerTalk({"t": 2})
     first, second = talk.member("first"), talk.member("second")
     first.join(["t"])
-    first.obey()
+    first.follow_assignment()
     second.join(["t"])
-    first.beat()
+    first.heartbeat()
     talk.settle([first, second])
     for _ in range(20):
         talk.pass_time(5000)
@@ -183,16 +180,16 @@ def test_giving_up_in_time_stops_the_clock() -> None:
     assert set(talk.group.members) == {"first", "second"}
 
 
-def test_a_full_group_takes_nobody_new() -> None:
+def test_a_full_group_accepts_no_new_member() -> None:
     talk = ConsumerTalk({"t": 2}, GroupSettings(max_size=1))
     first = talk.member("first")
     first.join(["t"])
     assert talk.refused(joining(member_id="new")) is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert talk.refused(joining(member_id=""), 0) is ErrorCode.GROUP_MAX_SIZE_REACHED
-    first.beat()
+    first.heartbeat()
 
 
-def test_only_who_joins_makes_a_group() -> None:
+def test_only_a_join_creates_a_group() -> None:
     talk = ConsumerTalk({"t": 2})
     for epoch in (1, -1):
         request = ConsumerGroupHeartbeatRequest(group_id="none", member_id="m", member_epoch=epoch)
@@ -204,14 +201,14 @@ def test_subscribing_to_something_else_moves_the_group_on() -> None:
     talk = ConsumerTalk({"t": 1, "u": 2})
     first = talk.member("first")
     first.join(["t"])
-    first.obey()
-    first.beat()
+    first.follow_assignment()
+    first.heartbeat()
     first.subscription["subscribed_topic_names"] = ["u"]
-    first.beat(full=True)
-    assert first.told == set(), "the old topic has to be given up"
-    first.obey()
-    first.beat()
-    assert first.told == talk.slots("u")
+    first.heartbeat(full=True)
+    assert first.assigned == set(), "the old topic has to be given up"
+    first.follow_assignment()
+    first.heartbeat()
+    assert first.assigned == talk.slots("u")
     assert talk.group.epoch == 2
 
 
@@ -219,10 +216,10 @@ def test_members_without_a_subscription_belong_to_the_group() -> None:
     talk = ConsumerTalk({"t": 1})
     first, idle = talk.member("first"), talk.member("idle")
     first.join(["t"])
-    first.obey()
-    first.beat()
+    first.follow_assignment()
+    first.heartbeat()
     idle.join([])
-    assert (idle.told, idle.epoch) == (set(), 1)
+    assert (idle.assigned, idle.epoch) == (set(), 1)
     assert talk.group.state == "Stable"
 
 
@@ -239,17 +236,19 @@ def test_a_write_that_fails_changes_nothing_and_is_made_up_for() -> None:
     talk = ConsumerTalk({"t": 1})
     first = talk.member("first")
     first.join(["t"])
-    first.obey()
-    first.beat()
+    first.follow_assignment()
+    first.heartbeat()
     talk.grow_topic("t")
     talk.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
     with pytest.raises(ApiError):
-        first.beat()
+        first.heartbeat()
     talk.pass_time(SESSION_MS)
-    assert set(talk.group.members) == {"first"}, "nobody is put out where that cannot be stored"
+    assert set(talk.group.members) == {"first"}, (
+        "no member is removed if the removal cannot be stored"
+    )
     talk.refusal = None
-    first.beat()
-    assert first.told == talk.slots("t")
+    first.heartbeat()
+    assert first.assigned == talk.slots("t")
     talk.pass_time(SESSION_MS)
     assert talk.group.state == "Empty"
 

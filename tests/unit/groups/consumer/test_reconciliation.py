@@ -1,4 +1,4 @@
-"""The table of `reconciliation.py`, line by line."""
+"""Tests the table of `groups/consumer/reconciliation.py`, line by line."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_silence_about_what_it_owns_is_no_revocation() -> None:
     assert reconcile(here, target(4), None, all_free).state is UNREVOKED
 
 
-def test_what_was_never_taken_need_not_be_given_up() -> None:
+def test_an_assignment_that_was_never_taken_need_not_be_revoked() -> None:
     here = Standing(epoch=3, previous_epoch=2, assigned={A: 2, B: 3})
     assert reconcile(here, target(5, A), {A}, all_free) == Standing(
         epoch=5, previous_epoch=3, assigned={A: 2}

@@ -1,4 +1,4 @@
-"""What is stored, what is read, and what a restart makes of it."""
+"""Tests what a consumer group stores, and what a restart restores."""
 
 from collections.abc import Collection
 
@@ -48,9 +48,9 @@ def test_a_group_is_stored_step_by_step() -> None:
         "TargetAssignmentMetadata",
         "CurrentMemberAssignment",
     ]
-    first.obey()
+    first.follow_assignment()
     since = len(talk.log)
-    first.beat()
+    first.heartbeat()
     assert kinds(talk, since) == [], "an ordinary heartbeat writes nothing"
     second.join(["t"])
     assert kinds(talk, since).count("TargetAssignmentMember") == 2
@@ -131,35 +131,30 @@ def test_ends_of_what_is_not_there_mean_nothing() -> None:
 
 def test_a_restart_in_the_middle_of_a_rebalance_loses_nothing() -> None:
     talk, first, second = two_members()
-    first.beat()
+    first.heartbeat()
     talk.restart()
     assert talk.group.state == "Reconciling"
-    second.beat()
-    assert second.told == set(), "what is to be given up is still held"
-    first.obey()
-    first.beat()
+    second.heartbeat()
+    assert second.assigned == set(), "revoked partitions are still owned"
+    first.follow_assignment()
+    first.heartbeat()
     talk.restart()
-    second.beat()
-    assert second.told == talk.slots("t") - first.owned
+    second.heartbeat()
+    assert second.assigned == talk.slots("t") - first.owned
     talk.settle([first, second])
 
 
-def test_sessions_begin_anew_after_a_restart() -> None:
-    talk = ConsumerTalk({"t": 2})
-    first, slow = talk.member("first"), talk.member("slow")
-    slow.join(["t"])
-    slow.obey()
-    slow.beat()
-    first.join(["t"])
-    slow.beat()
+def test_sessions_start_again_after_a_restart() -> None:
+    talk, slow, first = two_members(2, ("slow", "first"))
+    slow.heartbeat()
     talk.pass_time(SESSION_MS - 1)
     talk.restart()
     talk.pass_time(SESSION_MS - 1)
     assert len(talk.group.members) == 2
-    slow.beat()
-    first.beat()
+    slow.heartbeat()
+    first.heartbeat()
     talk.pass_time(60_000 - SESSION_MS + 1)
-    assert set(talk.group.members) == {"first"}, "the time to give up began anew as well"
+    assert set(talk.group.members) == {"first"}, "the revocation timeout starts again, too"
     talk.pass_time(SESSION_MS)
     assert talk.group.is_empty
 
@@ -186,7 +181,7 @@ def test_a_compacted_log_makes_the_same_group() -> None:
 
 
 class OldGroup:
-    """A classic group, as far as it matters here."""
+    """A stand-in for a classic group."""
 
     group_id = GROUP
     type = GroupType.CLASSIC
@@ -228,7 +223,7 @@ def test_an_empty_classic_group_is_replaced() -> None:
     assert talk.refused(leave) is ErrorCode.GROUP_ID_NOT_FOUND
     first.join(["t"])
     assert talk.log[0].key == b"\x7f\xffold"
-    assert first.told == talk.slots("t")
+    assert first.assigned == talk.slots("t")
     assert talk.group.type is GroupType.CONSUMER
 
 

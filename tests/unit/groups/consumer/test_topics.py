@@ -1,4 +1,4 @@
-"""Topics that come, grow and go, and subscriptions by pattern."""
+"""Tests topics that are created, grown and deleted, and subscriptions by pattern."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from barnabas.protocol.coordinator_records.consumer_group_regular_expression imp
 from tests.support.talk.consumer_talk import ConsumerTalk
 
 
-def test_a_topic_that_grows_is_shared_out_with_the_next_heartbeat() -> None:
+def test_new_partitions_are_assigned_with_the_next_heartbeat() -> None:
     talk = ConsumerTalk({"t": 1})
     first = talk.member("first")
     first.join(["t"])
     talk.grow_topic("t", 2)
-    first.beat()
-    assert first.told == talk.slots("t")
+    first.heartbeat()
+    assert first.assigned == talk.slots("t")
     assert talk.group.epoch == 2
 
 
@@ -25,50 +25,50 @@ def test_a_topic_may_come_after_its_subscription() -> None:
     talk = ConsumerTalk()
     first = talk.member("first")
     first.join(["later"])
-    assert first.told == set()
+    assert first.assigned == set()
     talk.create_topic("unrelated", 1)
-    first.beat()
+    first.heartbeat()
     assert talk.group.epoch == 1
     talk.create_topic("later", 2)
-    first.beat()
-    assert first.told == talk.slots("later")
+    first.heartbeat()
+    assert first.assigned == talk.slots("later")
 
 
-def test_a_topic_that_is_deleted_and_made_again_is_another() -> None:
+def test_a_topic_that_is_deleted_and_recreated_is_another() -> None:
     talk = ConsumerTalk({"t": 2})
     first = talk.member("first")
     first.join(["t"])
-    first.obey()
-    first.beat()
+    first.follow_assignment()
+    first.heartbeat()
     talk.delete_topic("t")
-    first.beat()
-    assert first.told == set()
-    first.obey()
+    first.heartbeat()
+    assert first.assigned == set()
+    first.follow_assignment()
     talk.create_topic("t", 1)
-    first.beat()
-    assert first.told == talk.slots("t")
+    first.heartbeat()
+    assert first.assigned == talk.slots("t")
     assert talk.group.state == "Stable"
 
 
-def test_a_topic_that_changed_while_nobody_coordinated_is_noticed() -> None:
+def test_a_topic_that_changed_while_there_was_no_coordinator_is_noticed() -> None:
     talk = ConsumerTalk({"t": 1})
     first = talk.member("first")
     first.join(["t"])
     talk.grow_topic("t")
     talk.restart()
-    first.beat()
-    assert first.told == talk.slots("t")
+    first.heartbeat()
+    assert first.assigned == talk.slots("t")
 
 
 def test_a_restart_alone_moves_nothing() -> None:
     talk = ConsumerTalk({"t": 1, "tt": 1})
     first = talk.member("first")
     first.join(["t"], regex="t+")
-    first.obey()
-    first.beat()
+    first.follow_assignment()
+    first.heartbeat()
     talk.restart()
     since = len(talk.log)
-    first.beat()
+    first.heartbeat()
     assert talk.log[since:] == []
 
 
@@ -76,25 +76,25 @@ def test_a_pattern_finds_topics_that_are_there_and_that_come() -> None:
     talk = ConsumerTalk({"logs-a": 1, "logs-b": 2, "other": 1, "__consumer_offsets": 3})
     first = talk.member("first")
     first.join(regex=r"logs-.*|__.*")
-    assert first.told == talk.slots("logs-a", "logs-b")
+    assert first.assigned == talk.slots("logs-a", "logs-b")
     assert talk.group.subscribes_to("logs-a")
     assert not talk.group.subscribes_to("other")
     talk.create_topic("logs-c", 1)
-    first.beat()
-    assert first.told == talk.slots("logs-a", "logs-b", "logs-c")
+    first.heartbeat()
+    assert first.assigned == talk.slots("logs-a", "logs-b", "logs-c")
     talk.delete_topic("logs-a")
-    first.beat()
-    assert first.told == talk.slots("logs-b", "logs-c")
+    first.heartbeat()
+    assert first.assigned == talk.slots("logs-b", "logs-c")
 
 
 def test_names_and_a_pattern_add_up() -> None:
     talk = ConsumerTalk({"a": 1, "b": 1, "c": 1})
     first = talk.member("first")
     first.join(["a"], regex="[ab]")
-    assert first.told == talk.slots("a", "b")
+    assert first.assigned == talk.slots("a", "b")
 
 
-def test_what_a_pattern_matched_is_stored_until_nobody_has_it() -> None:
+def test_matches_of_a_pattern_are_stored_while_a_member_has_it() -> None:
     talk = ConsumerTalk({"a": 1, "b": 1})
     first, second = talk.member("first"), talk.member("second")
     first.join(regex="a")
@@ -112,7 +112,7 @@ def test_what_a_pattern_matched_is_stored_until_nobody_has_it() -> None:
     second.leave()
     assert set(talk.group.regexes) == {"a"}
     first.subscription = {"subscribed_topic_names": ["b"], "subscribed_topic_regex": ""}
-    first.beat(full=True)
+    first.heartbeat(full=True)
     assert talk.group.regexes == {}
     talk.settle([first])
     assert first.owned == talk.slots("b")
@@ -132,11 +132,11 @@ def test_patterns_are_matched_again_after_a_while() -> None:
     talk = ConsumerTalk({"a": 1}, settings)
     first = talk.member("first")
     first.join(regex="a|b")
-    first.beat()
+    first.heartbeat()
     talk.create_topic("b", 1)
-    talk.group.topics_seen = talk.machine.consumer._topic_changes  # as if nobody had told it
-    first.beat()
-    assert first.told == talk.slots("a")
+    talk.group.topics_seen = talk.machine.consumer._topic_changes  # as if it had not been notified
+    first.heartbeat()
+    assert first.assigned == talk.slots("a")
     talk.pass_time(10_000)
-    first.beat()
-    assert first.told == talk.slots("a", "b")
+    first.heartbeat()
+    assert first.assigned == talk.slots("a", "b")

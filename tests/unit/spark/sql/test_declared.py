@@ -1,4 +1,4 @@
-"""Columns that users declare, and the options that a table carries in its schema."""
+"""Tests columns that users declare, and the options that a table carries in its schema."""
 
 import pickle
 
@@ -24,11 +24,11 @@ CREATED = {
     "option.kafka.bootstrap.servers": "b:9092",
     "option.topic": "orders",
 }
-"""What Spark says while it creates a table."""
+"""The schema that Spark passes while it creates a table."""
 
 
 def stored(schema: StructType) -> StructType:
-    """As Spark's catalog returns it: VARCHAR is a STRING with a note."""
+    """As Spark's catalog returns it: VARCHAR is a STRING with metadata."""
     return StructType(
         [
             StructField("topic", StringType(), metadata={**each.metadata, READ_FROM_A_TABLE: "v"})
@@ -40,7 +40,7 @@ def stored(schema: StructType) -> StructType:
 
 
 def inserted(schema: StructType) -> StructType:
-    """As Spark hands it to the writer of an INSERT: without the note."""
+    """As Spark passes it to the writer of an INSERT: without the metadata."""
     return StructType(
         [
             StructField("topic", StringType(), metadata=each.metadata)
@@ -54,6 +54,7 @@ def inserted(schema: StructType) -> StructType:
 def test_the_columns_of_a_read_need_no_shape() -> None:
     assert shape_of(spark_schema(include_headers=False)) is None
     assert shape_of(spark_schema(include_headers=True)) is None
+    assert shape_of(spark_schema(include_headers=True, include_fetch_time=True)) is None
 
 
 def test_declared_columns_come_in_their_order_with_text_as_text() -> None:
@@ -94,6 +95,7 @@ def test_a_table_carries_its_options_to_reads_and_writes() -> None:
         **BROKERS,
         "subscribe": "orders",
         "includeheaders": "false",
+        "includefetchtime": "false",
     }
     assert for_writing({}, inserted(schema)) == {**BROKERS, "topic": "orders"}
     assert for_writing({"kafka.acks": "all"}, inserted(schema))["kafka.acks"] == "all"
@@ -107,7 +109,7 @@ def test_declared_columns_of_a_table_have_a_topic_to_carry_options() -> None:
 
 
 def test_no_two_tables_have_columns_of_the_same_type() -> None:
-    """Else Spark would leave the metadata of the first in an INSERT INTO the second."""
+    """Otherwise Spark would keep the metadata of the first in an INSERT INTO the second."""
     other = {**CREATED, "option.topic": "payments"}
     assert source_schema(CREATED)["topic"].dataType != source_schema(other)["topic"].dataType
 
@@ -128,6 +130,7 @@ def test_options_of_the_query_replace_those_of_the_table() -> None:
         "kafka.bootstrap.servers": "c:9092",
         "subscribe": "x",
         "includeheaders": "false",
+        "includefetchtime": "false",
     }
 
 

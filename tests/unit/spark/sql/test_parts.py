@@ -1,4 +1,4 @@
-"""Names of tables, dead letters, functions, and what Spark's refusals become."""
+"""Tests names of tables, dead letters, functions, and the translation of Spark's errors."""
 
 from pathlib import Path
 

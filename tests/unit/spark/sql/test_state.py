@@ -1,12 +1,15 @@
-"""What a run notes of its streams, and the lag that follows from it."""
+"""Tests the stored state of a run's streams, and the lag computed from it."""
 
 import json
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.sql.lag import lag
+from barnabas.spark.sql import lag as lag_reading
+from barnabas.spark.sql.lag import LagReader, lag
 from barnabas.spark.sql.run_status import (
     Status,
     StatusError,
@@ -65,6 +68,18 @@ def test_the_lag_counts_a_new_partition_from_its_beginning() -> None:
         TopicPartition("other", 0): 99,
     }
     assert lag({"orders": {"0": 12, "1": 7}}, ends) == 3 + 0 + 5
+
+
+def test_a_broker_that_does_not_answer_leaves_the_lag_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Patience with a query is two minutes; a display does not wait that long."""
+    monkeypatch.setattr(lag_reading, "PATIENCE_MS", 200)
+    stream = replace(STREAM, offsets={"orders": {"0": 12}})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]}"
+        lags = LagReader({"kafka.bootstrap.servers": bootstrap}).lags([stream])
+    assert lags == {"revenue": None}
 
 
 def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:

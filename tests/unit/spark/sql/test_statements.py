@@ -1,4 +1,4 @@
-"""A file of statements is split and read without Spark; errors name the line."""
+"""Tests splitting and parsing a file of statements without Spark; errors name the line."""
 
 import pytest
 from hypothesis import given

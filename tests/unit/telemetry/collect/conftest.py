@@ -1,4 +1,4 @@
-"""Servers that answer as they are told."""
+"""Fixtures: servers that send prepared responses."""
 
 import ssl
 from collections.abc import Callable, Iterator

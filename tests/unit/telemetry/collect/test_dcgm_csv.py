@@ -1,4 +1,4 @@
-"""Wide CSV with DCGM's names, as tools/record_gpu.py writes it."""
+"""Tests wide CSV with DCGM's names, as tools/record_gpu.py writes it."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_a_header_without_uuid_is_refused() -> None:
                         tally=Tally()))  # fmt: skip
 
 
-def test_headers_are_told_apart() -> None:
+def test_headers_are_distinguished() -> None:
     assert is_header(HEADER)
     assert not is_header("timestamp,metric_name,uuid,value")
     assert not is_header("timestamp, uuid, utilization.gpu [%]")

@@ -1,4 +1,4 @@
-"""What becomes of messages where no broker is; those with brokers are tests of the command."""
+"""Tests messages while no broker is reachable; the command's tests cover brokers."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -61,7 +61,7 @@ def test_without_a_spool_it_is_counted(tmp_path: Path) -> None:
     assert delivery.account.unknown == 7
 
 
-def test_a_message_that_no_broker_would_take_is_lost_and_told(spool: Spool) -> None:
+def test_a_message_that_no_broker_would_accept_is_lost_and_reported(spool: Spool) -> None:
     said: list[str] = []
     given = settings(**{"message.max.bytes": 2_000})
     delivery = Delivery(given, spool=spool, tell=said.append)

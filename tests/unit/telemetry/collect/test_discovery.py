@@ -1,4 +1,4 @@
-"""Targets from files and settings, and how to get in."""
+"""Tests targets from files and settings, with their credentials."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""dcgm-exporter's text, old and new, whole and broken."""
+"""Tests dcgm-exporter's text, old and new, complete and damaged."""
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,7 @@ def test_a_page_becomes_a_snapshot_a_card() -> None:
     assert tally.no_value == 1
 
 
-def test_instances_of_a_card_are_told_apart_by_their_labels() -> None:
+def test_instances_of_a_card_are_distinguished_by_their_labels() -> None:
     lines = [
         f'DCGM_FI_PROF_SM_ACTIVE{{UUID="GPU-1",GPU_I_PROFILE="1g",GPU_I_ID="{each}"}} 0.{each}'
         for each in (7, 8)
@@ -101,7 +101,7 @@ def test_a_broken_line_is_refused_and_hurts_no_other(line: str) -> None:
     assert refusals[0].reason
 
 
-def test_what_is_no_value_or_not_ours_is_counted() -> None:
+def test_unknown_values_are_counted() -> None:
     tally = Tally()
     page = 'DCGM_FI_DEV_GPU_TEMP{UUID="GPU-1"} NaN\nprocess_cpu_seconds_total 17\n'
     assert read(page, tally) == []
@@ -152,6 +152,6 @@ def test_a_reader_forgets_labels_that_no_longer_come() -> None:
         ('# HELP x\nDCGM_FI_DEV_POWER_USAGE{UUID="GPU-1"} 120.5\n# EOF', ""),
     ],
 )
-def test_pages_that_are_not_whole_or_not_dcgms_are_told(page: str, word: str) -> None:
+def test_incomplete_and_foreign_pages_are_reported(page: str, word: str) -> None:
     assert word in problem(page)
     assert bool(word) == bool(problem(page))

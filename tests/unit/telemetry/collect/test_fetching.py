@@ -1,4 +1,4 @@
-"""Answers that are whole, cut short, slow, and behind locks."""
+"""Tests responses that are complete, cut short, slow, or need credentials."""
 
 import base64
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def test_anything_else_is_an_error(serve: Serve, sent: bytes, reason: str) -> No
         fetch(serve(sent).url)
 
 
-def test_the_status_can_be_told(serve: Serve) -> None:
+def test_the_status_is_shown(serve: Serve) -> None:
     with pytest.raises(StatusError) as caught:
         fetch(serve(answer(b"", "410 Gone")).url)
     assert caught.value.status == 410

@@ -1,4 +1,4 @@
-"""Files: packed, growing, and of any layout."""
+"""Tests files: compressed, growing, and of any layout."""
 
 import gzip
 from collections.abc import Callable
@@ -25,7 +25,7 @@ DCGM = "timestamp,uuid,modelName,DCGM_FI_DEV_GPU_UTIL\n1794725694.154,GPU-1,NVID
 
 
 class WritingClock:
-    """A clock whose naps are used by somebody who writes to a file."""
+    """A clock on which a file is written while the reader sleeps."""
 
     def __init__(self, path: Path, pieces: list[str]) -> None:
         self._path = path
@@ -40,7 +40,7 @@ class WritingClock:
 
 
 @pytest.mark.parametrize("text", [SMI, LONG, DCGM])
-def test_the_layout_is_told_by_the_header(tmp_path: Path, text: str) -> None:
+def test_the_header_determines_the_layout(tmp_path: Path, text: str) -> None:
     packed = tmp_path / "f.csv.gz"
     packed.write_bytes(gzip.compress(text.encode()))
     sources = Sources(layout=Layout.SNAPSHOT, hostname="here")
@@ -74,7 +74,7 @@ def test_a_growing_file_is_followed_line_by_whole_line(tmp_path: Path) -> None:
 
 
 class ActingClock:
-    """A clock whose naps are used to do something to a file; the last one asks to stop."""
+    """A clock on which each sleep changes a file; the last one requests a stop."""
 
     def __init__(self, *acts: Callable[[], object]) -> None:
         self._acts = list(acts)

@@ -1,4 +1,4 @@
-"""Pods as targets, from an API server that answers over HTTP and HTTPS."""
+"""Tests pods as targets, from an API server over HTTP and HTTPS."""
 
 import json
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def test_running_pods_are_targets(serve: Serve) -> None:
     assert addresses(asked(server, port=7).found()) == ["10.0.0.1:7", "[fd00::1]:7"]
 
 
-def test_a_long_list_comes_in_pages_and_may_have_to_begin_again(serve: Serve) -> None:
+def test_a_long_list_comes_in_pages_and_may_have_to_restart(serve: Serve) -> None:
     server = serve(
         pods(pod("10.0.0.1"), after="more"),
         answer(b"", "410 Gone"),
@@ -76,7 +76,7 @@ def test_a_long_list_comes_in_pages_and_may_have_to_begin_again(serve: Serve) ->
     assert [b"continue=more" in each for each in server.requests] == [False, True, False, True]
 
 
-def test_a_failure_leaves_the_targets_and_is_told_once(serve: Serve) -> None:
+def test_a_failure_keeps_the_targets_and_is_reported_once(serve: Serve) -> None:
     broken = [answer(b"", "403 Forbidden"), answer(b"{}"), answer(b"[]"), answer(b"no json")]
     server = serve(pods(pod("10.0.0.1")), *broken, pods(pod("10.0.0.2")))
     said: list[str] = []

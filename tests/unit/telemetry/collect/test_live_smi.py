@@ -1,4 +1,4 @@
-"""nvidia-smi as a process: a script stands in for it that answers as driver 580 does."""
+"""Tests nvidia-smi as a process: a script replaces it and prints the output of driver 580."""
 
 from contextlib import closing
 from itertools import islice

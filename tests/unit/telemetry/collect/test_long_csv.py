@@ -1,4 +1,4 @@
-"""Long CSV, one row a metric."""
+"""Tests long CSV, one row per metric."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A replay keeps the recording's gaps, by a clock of its own."""
+"""Tests that a replay keeps the recording's gaps, on its own clock."""
 
 from barnabas.telemetry.collect.pacing import MAX_SPEED, Pacer, repeated
 from barnabas.telemetry.samples.readings import Reading, Refusal
@@ -6,7 +6,7 @@ from barnabas.telemetry.samples.sample_messages import Snapshot
 
 
 class FakeClock:
-    """A clock that only sleeping moves."""
+    """A clock that moves only by sleeping."""
 
     def __init__(self) -> None:
         self.time_s = 100.0
@@ -53,7 +53,7 @@ def test_the_past_is_due_at_once() -> None:
     assert due_times(1, 5_000, 4_000, 6_000) == [0, 0, 1]
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_without_a_limit_no_client_waits() -> None:
     assert due_times(MAX_SPEED, 0, 10**9) == [0, 0]
 
 

@@ -1,4 +1,4 @@
-"""Exporters that answer, and those that do not."""
+"""Tests exporters that respond, and those that do not."""
 
 from collections.abc import Callable, Sequence
 from threading import Event
@@ -67,7 +67,7 @@ def test_a_host_that_is_down_is_reported_and_asked_again(serve: Serve) -> None:
     assert not any(isinstance(each, Tick) for each in found)
 
 
-def test_where_nobody_answers_time_goes_on(serve: Serve) -> None:
+def test_time_passes_without_a_response(serve: Serve) -> None:
     found = scrape([serve(BUSY, page(42)).url], rounds=2)
     assert names(found) == ["Outage", "Tick", "Recovery", "Snapshot", "Scrape"]
     assert isinstance(found[-1], Scrape)
@@ -97,7 +97,7 @@ def test_a_page_that_is_not_whole_or_foreign_is_an_outage(
     assert isinstance(tick, Tick)
 
 
-def test_an_exporter_that_trickles_holds_up_no_other(serve: Serve) -> None:
+def test_an_exporter_that_trickles_does_not_delay_others(serve: Serve) -> None:
     slow, quick = serve(trickle), serve(page(41))
     found = scrape([slow.url, quick.url], rounds=2, timeout_s=0.3)
     assert names(found) == ["Snapshot", "Scrape", "Outage"] * 2

@@ -1,4 +1,4 @@
-"""Messages on disk: their order, their limit, and what a crash leaves."""
+"""Tests messages on disk: their order, their limit, and what a crash leaves."""
 
 import resource
 import shutil
@@ -100,7 +100,7 @@ def test_what_is_being_sent_is_not_dropped(open_spool: Open) -> None:
     assert spool.remove() == 1
 
 
-def test_a_torn_end_is_told_and_the_rest_is_used(open_spool: Open, tmp_path: Path) -> None:
+def test_a_torn_end_is_reported_and_the_rest_is_used(open_spool: Open, tmp_path: Path) -> None:
     spool = open_spool()
     for number in range(3):
         spool.append(letter(number))
@@ -123,7 +123,7 @@ def test_one_process_holds_it(tmp_path: Path) -> None:
         Spool(tmp_path / "file", LIMIT)
 
 
-def test_a_disk_that_takes_no_more_is_told_and_leaves_no_half_record(
+def test_a_full_disk_is_reported_and_leaves_no_partial_record(
     open_spool: Open, tmp_path: Path
 ) -> None:
     spool = open_spool()

@@ -1,4 +1,4 @@
-"""The collector's own pages."""
+"""Tests the collector's own pages."""
 
 import json
 import socket
@@ -54,7 +54,7 @@ def test_metrics_are_prometheus_text(base: str) -> None:
     assert (found["spool_bytes", ""], found["dropped_total", ""]) == (4_096, 0)
 
 
-def test_health_tells_a_stalled_collector_from_one_that_waits(
+def test_health_distinguishes_a_stalled_collector_from_a_waiting_one(
     base: str, vitals: Vitals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert json.loads(page(f"{base}/health")) == {
@@ -102,5 +102,5 @@ def test_clients_that_say_nothing_are_bounded(base: str) -> None:
 def _health(base: str) -> str:
     try:
         return page(f"{base}/health")
-    except FetchError:  # the server has not noticed yet that the others are gone
+    except FetchError:  # the server has not noticed yet that the others are closed
         return ""

@@ -1,4 +1,4 @@
-"""Ways to share partitions out, by the names that members prefer them under."""
+"""The server-side assignors, by their names."""
 
 from collections.abc import Mapping
 

@@ -1,10 +1,10 @@
-"""The `range` assignor: every topic is cut into one range for each of its members.
+"""The `range` assignor: each topic is divided into one range for each of its members.
 
-Members are put in order, static ones first by their instance ids, then the others by their member
-ids. Within a topic the first members get the larger ranges. So members with the same
-subscriptions get the same numbers of all topics that have equally many partitions, which is what
-joins need, and a static member that comes back keeps its place. As in Kafka nothing else makes it
-sticky: a member that joins in the middle moves every range behind it.
+Members are sorted: static ones first by their instance ids, then the others by their member ids.
+Within a topic the first members get the larger ranges. So members with the same subscriptions get
+the same partition numbers of all topics with the same number of partitions, as joins need, and a
+static member that returns keeps its ranges. As in Kafka it is not sticky otherwise: a member that
+joins in the middle moves every range behind it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from barnabas.model.ids import TopicId
 
 
 def assign(members: Mapping[str, Share], partitions: Mapping[TopicId, int]) -> dict[str, Slots]:
-    """Return what each member is to have."""
+    """Return the target assignment of each member."""
     ordered = sorted(members, key=lambda member_id: _place(member_id, members[member_id]))
     given: dict[str, list[Slot]] = {member_id: [] for member_id in ordered}
     for topic_id, count in partitions.items():

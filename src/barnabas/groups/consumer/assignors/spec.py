@@ -1,4 +1,4 @@
-"""What an assignor is given, and what it returns."""
+"""The input and the output of an assignor."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -13,16 +13,16 @@ NO_SLOTS: Slots = frozenset()
 
 
 class Share(NamedTuple):
-    """One member, as far as it matters for what it gets."""
+    """One member, as an assignor sees it."""
 
     topics: frozenset[TopicId]
-    """What it subscribes to; topics that are not there are passed over."""
+    """The topics that it subscribes to; missing ones are ignored."""
 
     slots: Slots = NO_SLOTS
-    """What it was to have so far."""
+    """Its target assignment so far."""
 
     instance_id: str | None = None
 
 
 Assign = Callable[[Mapping[str, Share], Mapping[TopicId, int]], dict[str, Slots]]
-"""Members and the number of partitions of each topic in; what each member is to have out."""
+"""Takes members and the number of partitions of each topic; returns the target assignment."""

@@ -1,16 +1,17 @@
-"""The `uniform` assignor: members get equal shares, and keep what they have as far as possible.
+"""The `uniform` assignor: members get equal shares, and keep their partitions as far as possible.
 
-1. A member keeps what it had, where it still subscribes to the topic and the partition is there.
-2. Where all subscribe to the same topics, members with more than their part give up the rest, the
-   most burdened keeping the parts that are larger by one. No partition moves that did not have to.
-3. Unassigned partitions go to the subscriber with the fewest partitions, topics with few readers
-   first, for they leave least choice.
-4. While, within some topic, a member has at least two partitions more than another reader of that
-   topic, one moves over. This ends, for each move makes the sum of squared burdens smaller.
+1. A member keeps a partition if it still subscribes to the topic and the partition still exists.
+2. If all members subscribe to the same topics, members with more than their share lose the rest.
+   The members with the most partitions keep the shares that are larger by one. Only partitions
+   that have to move do so.
+3. Unassigned partitions go to the subscriber with the fewest partitions, beginning with the topics
+   that have the fewest subscribers, since they leave the least choice.
+4. While a member has at least two partitions more than another subscriber of the same topic, one
+   partition of it moves. This ends, since each move reduces the sum of the squared numbers.
 
-Where all subscribe to the same topics, burdens differ by one at most after the third step. Where
-subscriptions differ it ends where no single move helps, as Kafka's does; chains of moves are not
-looked for.
+If all subscribe to the same topics, the numbers differ by at most one after the third step. If
+subscriptions differ, it ends when no single move helps, as in Kafka; it does not search for chains
+of moves.
 """
 
 import heapq
@@ -22,7 +23,7 @@ from barnabas.model.ids import TopicId
 
 
 def assign(members: Mapping[str, Share], partitions: Mapping[TopicId, int]) -> dict[str, Slots]:
-    """Return what each member is to have."""
+    """Return the target assignment of each member."""
     table = _Table(members, partitions)
     if len({share.topics for share in members.values()}) == 1:
         table.cut_to_size()
@@ -34,7 +35,7 @@ def assign(members: Mapping[str, Share], partitions: Mapping[TopicId, int]) -> d
 
 
 class _Table:
-    """Who has what while it is shared out."""
+    """The assignment while it is computed."""
 
     def __init__(self, members: Mapping[str, Share], partitions: Mapping[TopicId, int]) -> None:
         self._partitions = partitions
@@ -50,7 +51,7 @@ class _Table:
         )
 
     def cut_to_size(self) -> None:
-        """Take away what members have beyond their part."""
+        """Remove partitions that members have beyond their share."""
         total = sum(self._partitions[topic_id] for topic_id in self.scarce_first)
         part, larger = divmod(total, len(self._burden))
         for place, (member_id, burden) in enumerate(self._burden.most_common()):
@@ -58,7 +59,7 @@ class _Table:
                 self._give_up(member_id)
 
     def hand_out(self, topic_id: TopicId) -> None:
-        """Give each unassigned partition of a topic to the subscriber with the fewest."""
+        """Assign each unassigned partition of a topic to the subscriber with the fewest."""
         held = self._held[topic_id]
         least = [(self._burden[member_id], member_id) for member_id in self._readers[topic_id]]
         heapq.heapify(least)
@@ -71,7 +72,7 @@ class _Table:
             self._burden[member_id] = burden
 
     def even_out(self, topic_id: TopicId) -> int:
-        """Move partitions of a topic from the most to the least burdened; count them."""
+        """Move partitions of a topic from members with the most to those with the least."""
         held, burden = self._held[topic_id], self._burden
         readers = self._readers[topic_id]
         moved = 0
@@ -87,7 +88,7 @@ class _Table:
         return moved
 
     def result(self) -> dict[str, Slots]:
-        """Return what each member has."""
+        """Return the partitions of each member."""
         given: dict[str, list[Slot]] = {member_id: [] for member_id in self._burden}
         for topic_id, held in self._held.items():
             for member_id, numbers in held.items():
@@ -105,7 +106,7 @@ class _Table:
                 self._burden[member_id] += 1
 
     def _give_up(self, member_id: str) -> None:
-        """Take one partition away, of the topic of which the member has most."""
+        """Remove one partition, of the topic of which the member has the most."""
         most = max(self.scarce_first, key=lambda topic_id: len(self._held[topic_id][member_id]))
         self._taken.discard((most, self._held[most][member_id].pop()))
         self._burden[member_id] -= 1

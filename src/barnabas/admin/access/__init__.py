@@ -1,0 +1,1 @@
+"""Users, ACLs and quotas of a cluster."""

@@ -1,0 +1,1 @@
+"""Consumer groups of a cluster: state, lag, resets."""

@@ -1,0 +1,1 @@
+"""`barnabas acl` and `barnabas role`: what principals may do."""

@@ -1,0 +1,1 @@
+"""`barnabas cert`: certificates for test clusters."""

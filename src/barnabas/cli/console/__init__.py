@@ -1,0 +1,1 @@
+"""`barnabas console`: the web console, and the passwords of its users."""

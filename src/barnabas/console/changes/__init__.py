@@ -1,0 +1,1 @@
+"""What the console changes: topics, groups, replicas, leaders. Each change can be a dry run."""

@@ -1,0 +1,1 @@
+"""What the console shows from elsewhere: Spark's queries, GPU telemetry, Alertmanager."""

@@ -1,0 +1,1 @@
+"""Who uses the console: passwords, brokers' users, OpenID Connect, and sessions."""

@@ -1,0 +1,1 @@
+"""Records: reading over the wire, filters, views, live tail, export, and sending."""

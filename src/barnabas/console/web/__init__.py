@@ -1,0 +1,1 @@
+"""HTTP of the console: answers, errors, checks of requests, static files, event streams."""

@@ -1,0 +1,1 @@
+"""`barnabas exporter`: metrics of a whole cluster and its groups, for Prometheus."""

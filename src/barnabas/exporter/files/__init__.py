@@ -1,0 +1,1 @@
+"""Files for Prometheus and Grafana: scrape configuration, alert rules, dashboards."""

@@ -1,0 +1,1 @@
+"""Judges the state of a cluster: pure functions that brokers and tools share."""

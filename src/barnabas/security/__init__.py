@@ -1,0 +1,1 @@
+"""Authentication, authorization and quotas as state machines and functions without I/O."""

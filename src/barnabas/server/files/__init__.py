@@ -1,0 +1,1 @@
+"""Files and the threads that sync, delete and compact them."""

@@ -1,0 +1,1 @@
+"""The HTTP listener of a broker: metrics, health, slow requests."""

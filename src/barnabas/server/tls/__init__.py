@@ -1,0 +1,1 @@
+"""TLS on the broker's connections: certificates, handshakes, transports."""

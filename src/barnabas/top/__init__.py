@@ -1,0 +1,1 @@
+"""`barnabas top`: a live view of a cluster in the terminal."""

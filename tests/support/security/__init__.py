@@ -1,0 +1,1 @@
+"""Certificates, brokers and clients with TLS and SASL, for tests."""

@@ -1,0 +1,1 @@
+"""Grafana dashboards, written from one description: `python -m tools.dashboards`."""
