@@ -38,9 +38,18 @@ def fill(bootstrap: str) -> None:
     assert producer.flush(PATIENCE_S) == 0
     places = [TopicPartition(TOPIC, number, 4) for number in range(PARTITIONS)]
     for number in range(GROUPS):
-        request = [ConsumerGroupTopicPartitions(f"group-{number}", places)]
-        for asked in admin.alter_consumer_group_offsets(request, request_timeout=60).values():
-            asked.result()
+        eventually(lambda group=f"group-{number}": commit(admin, group, places), PATIENCE_S)  # type: ignore[misc]
+
+
+def commit(admin: AdminClient, group: str, places: list[TopicPartition]) -> bool:
+    """Commit offsets for a group; return whether the coordinator took them.
+
+    A coordinator whose metadata does not have the offsets topic yet refuses them, and librdkafka's
+    admin client does not try again.
+    """
+    request = [ConsumerGroupTopicPartitions(group, places)]
+    answers = admin.alter_consumer_group_offsets(request, request_timeout=60)
+    return all(each.error is None for each in answers[group].result().topic_partitions)
 
 
 def is_whole(state: ClusterState) -> bool:

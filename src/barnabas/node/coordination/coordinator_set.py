@@ -184,8 +184,11 @@ class CoordinatorSet(Generic[M]):
         created = self._host.image.topics.get(self.topic)
         if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return code
-        if created is None or created.partitions[number].leader == self._host.node_id:
+        if created is None:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if created.partitions[number].leader == self._host.node_id:
+            # Its log is not open yet. Admin clients of librdkafka retry this code, no other.
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
     def _close_shard(self, number: int) -> None:
