@@ -38,6 +38,9 @@ MASTERS = ("local[1,4]", "local[8,4]", CLUSTER, CLUSTER, CLUSTER)
 CLUSTER_WORKERS = 3
 TASKS = (1, 2, 3, 5, 8)
 VICTIMS = ("driver", "jvm", "worker", "executor", "broker")
+FATAL = ("driver", "jvm")
+"""The query ends with these; it survives the kill of any other victim."""
+KILLS_A_LIFE = 4
 PROMISED = ("ReplayError", "DeliveryError", "LinkError")
 """Errors with which a query may stop by itself; its output must be right nevertheless."""
 TOPIC, ELSEWHERE = "out", "elsewhere"
@@ -76,14 +79,14 @@ class Storm:
         """Run the given number of kills, then let the query run to the end of its input."""
         self._add_files(2)
         while self.counts["kill"] < kills and not self._ending.is_set():
-            self._add_files(2)
-            self._life(kill=True)
+            self._add_files(KILLS_A_LIFE)
+            self._life(kills=min(KILLS_A_LIFE, kills - self.counts["kill"]))
             if self._lives % 4 == 2:
                 self._backup()
             if self._lives % 4 == 0:
                 self._older_checkpoint()
         for _ in range(5):
-            if self._life(kill=False):
+            if self._life(kills=0):
                 return
         self.problems.append("the query did not come to the end of its input in 5 lives")
 
@@ -114,30 +117,38 @@ class Storm:
         }
         return Driver(self._folder / f"life-{self._lives}.log", options)
 
-    def _life(self, *, kill: bool) -> bool:
-        """Run the query; return whether it reached the end."""
+    def _life(self, *, kills: int) -> bool:
+        """Run the query, with up to so many kills; return whether it reached the end."""
         driver = self._start(self.checkpoint)
         try:
-            if kill:
-                self._kill_after_a_batch(driver)
+            for _ in range(kills):
+                victim = self._kill_after_a_batch(driver)
+                if victim is None or victim in FATAL:
+                    break
             return self._judged(driver, driver.ended(LIFE_S))
         finally:
             driver.close()
 
-    def _kill_after_a_batch(self, driver: Driver) -> None:
+    def _kill_after_a_batch(self, driver: Driver) -> str | None:
+        """Wait for the end of a batch, then kill; return the victim, or None without one."""
         done = self._batches()
         deadline_s = monotonic() + LIFE_S
         while self._batches() == done and monotonic() < deadline_s:
             if driver.ended(0.05) is not None:
-                return
-        driver.ended(self._rng.uniform(0, 1.5))
-        victim = VICTIMS[self.counts["kill"] % len(VICTIMS)]
-        if victim == "broker":
-            self._kill_a_broker()
-        elif not driver.kill(victim, self._rng, self._cluster if self._is_on_cluster else None):
-            return
-        self.counts["kill"] += 1
-        self.counts[f"kill of {victim}"] += 1
+                return None
+        if driver.ended(self._rng.uniform(0, 1.5)) is not None:
+            return None
+        cluster = self._cluster if self._is_on_cluster else None
+        # The kinds that were killed least come first. Not every life has processes of each kind.
+        for victim in sorted(VICTIMS, key=lambda each: self.counts[f"kill of {each}"]):
+            if victim == "broker":
+                self._kill_a_broker()
+            elif not driver.kill(victim, self._rng, cluster):
+                continue
+            self.counts["kill"] += 1
+            self.counts[f"kill of {victim}"] += 1
+            return victim
+        return None
 
     def _kill_a_broker(self) -> None:
         if isinstance(self._brokers, BrokerSubprocess):
