@@ -1,0 +1,1 @@
+"""Share groups: which records of a partition are delivered to which member, as state machines."""
