@@ -102,7 +102,7 @@ class WindowMachine(RuleBasedStateMachine):
             return
         change = self.window.acknowledge(member, acks)
         self.window.renew(member, acks, self.now_ms + 2 * LOCK_MS)
-        changed = []
+        changed: list[tuple[int, AcknowledgeType]] = []
         for offset, what in wanted:
             found = self.model[offset]
             if what is AcknowledgeType.RENEW:

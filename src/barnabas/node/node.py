@@ -58,6 +58,7 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.sharing import Sharing
 from barnabas.node.topic_traffic import Traffic
 from barnabas.raft.metadata_log import FOLDER as METADATA_FOLDER
 from barnabas.security.authentication import Authentication
@@ -81,6 +82,8 @@ class Node:
     """What applies the dynamic configs that replace TLS files; None in a simulation."""
     traffic: Traffic | None
     """What goes through each topic, for a collector; None where nothing is counted."""
+    sharing: Sharing | None = None
+    """Share groups on this broker; None while the cluster does not serve them."""
     _acts = False
     looked_up = 0
     """How many partitions wait for a lookup by time."""
