@@ -1,0 +1,1 @@
+"""The handlers of the APIs for share groups."""

@@ -1,0 +1,9 @@
+"""Share groups: which records each group has acquired, acknowledged, or may still get (KIP-932).
+
+The stored state of a share partition is in a partition of `__share_group_state`, in Kafka's format.
+
+`state_batches.py`        how runs of offsets with a state are merged
+`share_records.py`        what is known of a share partition, and its records
+`share_state_machine.py`  the share coordinator: requests in, records out
+`share_state_tidying.py`  snapshots of cold share partitions, and deletion of what they replace
+"""
