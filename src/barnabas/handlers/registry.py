@@ -21,6 +21,7 @@ from barnabas.handlers.rows.quota_rows import QUOTA_ROWS
 from barnabas.handlers.rows.row import Answer, Api, Row
 from barnabas.handlers.rows.security_rows import SECURITY_ROWS
 from barnabas.handlers.rows.share_fetch_rows import SHARE_FETCH_ROWS
+from barnabas.handlers.rows.share_state_rows import SHARE_STATE_ROWS
 from barnabas.handlers.rows.telemetry_rows import TELEMETRY_ROWS
 from barnabas.handlers.rows.transaction_rows import TRANSACTION_PEER_ROWS, TRANSACTION_ROWS
 from barnabas.handlers.shapes import CallerShapes
@@ -123,6 +124,7 @@ SERVED: dict[int, Row] = {
         *CLUSTER_ROWS,
         *SECURITY_ROWS,
         *TELEMETRY_ROWS,
+        *SHARE_STATE_ROWS,
         Api(
             ApiKey.API_VERSIONS,
             0,

@@ -50,7 +50,11 @@ from barnabas.node.cluster.metadata_quorum import Quorum
 from barnabas.node.cluster.peer_requests import Peers
 from barnabas.node.cluster.topic_creation import Creation
 from barnabas.node.coordination.admissions import Admissions
-from barnabas.node.coordination.coordinator_kinds import groups_kind, transactions_kind
+from barnabas.node.coordination.coordinator_kinds import (
+    groups_kind,
+    share_kind,
+    transactions_kind,
+)
 from barnabas.node.coordination.coordinators import Coordinators
 from barnabas.node.coordination.node_transactions import Transactions
 from barnabas.node.coordination.producer_ids import ProducerIds
@@ -59,6 +63,7 @@ from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.sharing import Sharing
+from barnabas.node.share.share_state_client import ShareStateClient
 from barnabas.node.topic_traffic import Traffic
 from barnabas.raft.metadata_log import FOLDER as METADATA_FOLDER
 from barnabas.security.authentication import Authentication
@@ -150,6 +155,9 @@ class Node:
         self.by_topic_name = self.local.by_name
         self.transactions = Transactions(self, self.peers, self.timers)
         self.coordinators = self._make_coordinators(settings, rng)
+        self.share_states = ShareStateClient(
+            self, self.coordinators.shares, self.peers, *edge, settings.share
+        )
 
     def _make_coordinators(self, settings: Settings, rng: Random) -> Coordinators:
         return Coordinators(
@@ -160,6 +168,7 @@ class Node:
                 self.transactions.end,
                 self.transactions.coordinator_closed,
             ),
+            share_kind(settings.share, lambda: self.image),
         )
 
     @property

@@ -14,10 +14,13 @@ from typing import Generic, TypeVar
 
 from barnabas.groups.group_counts import GroupCounts
 from barnabas.groups.group_machine import GroupMachine
-from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Image
+from barnabas.metadata.features import FIRST_LEVEL, SHARE_LEVEL
+from barnabas.metadata.image import GROUPS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Image
 from barnabas.model.coordination import Machine, Outcome
-from barnabas.model.settings import GroupSettings, TransactionSettings
+from barnabas.model.settings import GroupSettings, ShareSettings, TransactionSettings
 from barnabas.node.coordination.coordinator_shard import Shard
+from barnabas.node.partitions.partition import Partition
+from barnabas.share.share_state_machine import ShareStateMachine
 from barnabas.transactions.state import Transaction
 from barnabas.transactions.transaction_machine import TransactionMachine
 
@@ -29,7 +32,14 @@ STATE_CONFIG = {
     "segment.bytes": str(100 * 1024 * 1024),
 }
 """The config of a topic of which only the latest record of each key counts."""
-GROUP_KEY, TRANSACTION_KEY = 0, 1
+SHARE_STATE_CONFIG = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "retention.ms": "-1",
+    "segment.bytes": str(100 * 1024 * 1024),
+}
+"""The config of a topic whose coordinator itself deletes what it no longer needs."""
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +57,9 @@ class CoordinatorKind(Generic[M]):
 
     config: Mapping[str, str] = field(default_factory=lambda: STATE_CONFIG)
     """The config that the topic is created with."""
+
+    level: int = FIRST_LEVEL
+    """The feature level from which on all brokers know the topic."""
 
     make: Callable[[Shard[M]], M]
     """Makes the empty machine of one partition."""
@@ -89,3 +102,38 @@ def transactions_kind(
         ),
         closed=closed,
     )
+
+
+class PartitionLog:
+    """The log of a coordinator's partition, for a machine that deletes from it."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record will be."""
+        return self._partition.log.end_offset
+
+    def delete_before(self, offset: int) -> None:
+        """Delete records that are committed; a failure is left to the next attempt."""
+        if self._partition.log.start_offset < offset <= self._partition.high_watermark:
+            self._partition.delete_before(offset).when_done(_ignore, _ignore)
+
+
+def share_kind(
+    settings: ShareSettings, image: Callable[[], Image]
+) -> CoordinatorKind[ShareStateMachine]:
+    """Return the coordinators of share partitions."""
+    return CoordinatorKind(
+        topic=SHARE_STATE_TOPIC,
+        key_type=SHARE_KEY,
+        partitions=settings.state_partitions,
+        config=SHARE_STATE_CONFIG,
+        level=SHARE_LEVEL,
+        make=lambda shard: ShareStateMachine(settings, shard, image, PartitionLog(shard.partition)),
+    )
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""
