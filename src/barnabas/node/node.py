@@ -62,8 +62,8 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
-from barnabas.node.share.sharing import Sharing
 from barnabas.node.share.share_state_client import ShareStateClient
+from barnabas.node.share.sharing import Sharing
 from barnabas.node.topic_traffic import Traffic
 from barnabas.raft.metadata_log import FOLDER as METADATA_FOLDER
 from barnabas.security.authentication import Authentication
