@@ -34,7 +34,7 @@ from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.open_files import FILES_TO_READ
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
-from barnabas.model.settings import Settings
+from barnabas.model.settings import Settings, ShareSettings
 from barnabas.model.steps import Work, finish
 from barnabas.model.timers import Timers
 from barnabas.node.access_control import AccessControl
@@ -62,6 +62,8 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.first_offsets import first_offset
+from barnabas.node.share.share_rules import rules_from
 from barnabas.node.share.share_state_client import ShareStateClient
 from barnabas.node.share.sharing import Sharing
 from barnabas.node.topic_traffic import Traffic
@@ -87,8 +89,6 @@ class Node:
     """What applies the dynamic configs that replace TLS files; None in a simulation."""
     traffic: Traffic | None
     """What goes through each topic, for a collector; None where nothing is counted."""
-    sharing: Sharing | None = None
-    """Share groups on this broker; None while the cluster does not serve them."""
     _acts = False
     looked_up = 0
     """How many partitions wait for a lookup by time."""
@@ -158,6 +158,7 @@ class Node:
         self.share_states = ShareStateClient(
             self, self.coordinators.shares, self.peers, *edge, settings.share
         )
+        self.sharing = self._make_sharing(settings.share)
 
     def _make_coordinators(self, settings: Settings, rng: Random) -> Coordinators:
         return Coordinators(
@@ -169,6 +170,22 @@ class Node:
                 self.transactions.coordinator_closed,
             ),
             share_kind(settings.share, lambda: self.image),
+        )
+
+    def _make_sharing(self, settings: ShareSettings) -> Sharing:
+        default_rules = rules_from(settings)
+
+        def begin(group_id: str, partition: Partition) -> Pending[int]:
+            del group_id
+            return first_offset(default_rules.reset, partition, self.timers.wall_ms, self.outbox)
+
+        return Sharing(
+            self.find,
+            self.share_states,
+            self.timers,
+            lambda _: default_rules,
+            begin,
+            settings.max_sessions,
         )
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.model.callers import unauthenticated
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
@@ -350,7 +351,6 @@ def test_a_new_leader_knows_what_was_stored(
 ) -> None:
     ann.take()
     ann.result((0, 4, [ACCEPT]), (20, 24, [RELEASE]))
-    assert talk.node.sharing is not None
     talk.node.sharing.partitions._by_key.clear()  # as after a change of the leader
     assert bob.take() == [(5, 19, 1), (20, 24, 2), (25, 29, 1)]
 
@@ -424,5 +424,5 @@ def test_state_that_cannot_be_read_is_an_error_and_read_again(
 def test_share_groups_are_refused_where_the_cluster_does_not_serve_them(
     talk: Dialogue, ann: Member
 ) -> None:
-    talk.node.sharing = None
+    talk.node.quorum.image.feature_level = FIRST_LEVEL
     assert ann.fetch().error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -64,7 +64,6 @@ def acknowledge(
             if name is not None:
                 require(node, context, READ_TOPIC, name)
             acks = runs_of(batches, can_renew=context.version >= RENEW_FROM)
-            assert node.sharing is not None
             partition = node.sharing.partitions.known(owner.group_id, place)
             waits[place] = partition.acknowledge(owner.member_id, acks)
         except ApiError as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 
 from barnabas.handlers.authorization import READ_GROUP, require
 from barnabas.handlers.context import RequestContext
+from barnabas.metadata.features import SHARE_LEVEL
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.node.share.share_sessions import Owner, ShareSession
@@ -12,7 +13,7 @@ from barnabas.node.share.sharing import Sharing
 
 def sharing_of(node: Node) -> Sharing:
     """Return the broker's part for share groups; raise `ApiError` if it serves none yet."""
-    if node.sharing is None:
+    if node.image.feature_level < SHARE_LEVEL:
         problem = "share groups need the feature level of this release on the whole cluster"
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, problem)
     return node.sharing
