@@ -133,6 +133,12 @@ class SharePartition:
         )
 
     @property
+    def deadline_ms(self) -> int | None:
+        """When it looks for deliveries that end by themselves; None while it need not."""
+        timer = self._timer
+        return None if timer is None or timer.action is None else timer.deadline_ms
+
+    @property
     def has_more(self) -> bool:
         """Whether there may be something to acquire."""
         window = self.window
