@@ -80,6 +80,8 @@ class Attempt:
     """Until when the member held each offset as far as it knew; 0 if it did not."""
     is_certain: bool
     """Whether the member certainly held every offset when it sent the request."""
+    is_final: bool = False
+    """Whether the session ends with the request, and with it all that the member holds."""
 
 
 class Answered(NamedTuple):
@@ -171,7 +173,7 @@ class ShareChecks:
         elif code in UNCHANGED:
             self._check_refusal(attempt, code, at)
             for ack, until_ms in zip(attempt.acks, attempt.held_until_ms, strict=True):
-                if ack.delivery is not None:  # nothing has changed
+                if ack.delivery is not None and not attempt.is_final:  # nothing has changed
                     ack.delivery.until_ms = max(ack.delivery.until_ms, until_ms)
 
     def check_values(self, wanted: Place, truth: Mapping[int, str]) -> None:

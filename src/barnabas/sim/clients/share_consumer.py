@@ -255,6 +255,8 @@ class ShareConsumer(Actor):
             )
             if AcknowledgeType.RENEW in each.kinds and not self.group.rules.can_renew:
                 attempt.is_certain = False
+            if ends:
+                attempt.is_final = True
             attempts.append(attempt)
             held = self._held.get(place, {})
             for offset, kind in zip(each.offsets, each.kinds, strict=True):
