@@ -27,6 +27,7 @@ from barnabas.model.timers import Timer, Timers
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.acquired_batches import Batches, read_batches
 from barnabas.share.cells import Acquired
+from barnabas.share.state_batches import merged
 from barnabas.share.window import Acknowledgement, AcknowledgeType, Change, Window, WindowLimits
 from barnabas.storage.trust import Allowance
 
@@ -38,6 +39,9 @@ ENDED = {
 }
 """Errors of the share coordinator that say that another leader, or nobody, has the state now."""
 OFFSETS_MAX = (1 << 31) - 1
+RETRY_MS = 100
+RETRY_MAX_MS = 10_000
+"""How long it waits after a write that failed, at first and at most."""
 
 
 class ShareRules(Protocol):
@@ -117,6 +121,7 @@ class SharePartition:
         """Ends of deliveries that apply already, for the next write."""
         self._is_start_unstored = False
         self._is_writing = False
+        self._retry_delay_ms = RETRY_MS
         self._timer: Timer | None = None
         partition.watermark.watchers[self] = None
         states.read(key, self.leader_epoch).when_done(self._loaded, self._end)
@@ -286,10 +291,10 @@ class SharePartition:
         """Write what changed, unless a write is under way."""
         window = self.window
         is_idle = not (self._queued or self._extra or self._is_start_unstored)
-        if self._is_writing or is_idle or window is None:
+        if self._is_writing or is_idle or window is None or self.error is not None:
             return
         self._is_writing = True
-        extra, self._extra = self._extra, []
+        extra, self._extra = merged((), self._extra, window.start), []
         queued, self._queued = self._queued, []
         changed = [each for change, _ in queued for each in window.batches(change)]
         if overlap(extra, changed):  # delivered again meanwhile: one write after the other
@@ -313,6 +318,7 @@ class SharePartition:
         for change, _ in queued:
             window.commit(change)
         self._is_writing = False
+        self._retry_delay_ms = RETRY_MS
         self._watch_deadline()
         for _, answer in queued:
             answer.complete(None)
@@ -338,6 +344,9 @@ class SharePartition:
             answer.fail(ApiError(code))
         self._watch_deadline()
         self._wake()
+        # Acknowledgements that came meanwhile wait, too: no other event may ever begin a write.
+        self._timers.after(self._retry_delay_ms, self._store)
+        self._retry_delay_ms = min(2 * self._retry_delay_ms, RETRY_MAX_MS)
 
     def _watch_deadline(self) -> None:
         """Set the timer for the next delivery that ends by itself."""

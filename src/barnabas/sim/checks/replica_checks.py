@@ -93,6 +93,8 @@ class ReplicaChecks:
         went_back = high_watermark < before.high_watermark or epoch < before.leader_epoch
         knows_damage = partition.health.lost_records or partition.health.damaged_at is not None
         lacks = knows_damage and not partition.config.flush_on_ack  # with flush=ack none is lost
+        # A follower may lose power when it has deleted what it has not synced yet.
+        lacks = lacks or (partition.name.topic in DELETED_FROM and not partition.leads)
         # A replica that is damaged, or knows that it lacks records, discards its log.
         if went_back and not damaged and not lacks:
             raise InvariantError(

@@ -109,7 +109,7 @@ class ShareConsumer(Actor):
                 yield from self._look_up()
             for host in self._present_leaders():
                 yield from self._visit(host)
-            yield Sleep(self.rng.randint(1, self.gap_ms))
+            yield Sleep(self.rng.randint(1, 5 if self.is_careful else self.gap_ms))
         for host in list(self._sessions):
             yield from self._close(host)
 
@@ -187,7 +187,7 @@ class ShareConsumer(Actor):
         wanted = Wanted(
             rng.choice(WAITS_MS),
             FETCH_BYTES,
-            rng.choice((1, 3, 20, 500)),
+            500 if self.is_careful else rng.choice((1, 3, 20, 500)),
             is_exact=rng.random() < 0.5,
         )
         request = share_fetch_of(self._owner, session.epoch, acks, wanted, forgotten)
