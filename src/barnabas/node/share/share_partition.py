@@ -191,7 +191,10 @@ class SharePartition:
         window.renew(member, acks, self._timers.now_ms + rules.lock_duration_ms)
         self._watch_deadline()
         if change is None:
-            return Pending.of(None)
+            renews = any(ack.kind is AcknowledgeType.RENEW for ack in acks)
+            if renews or not self._has_unstored:
+                return Pending.of(None)
+            change = Change(())  # all is done with, but that must be stored before it is promised
         answer: Pending[None] = Pending()
         self._queued.append((change, answer))
         self._store()
@@ -214,6 +217,10 @@ class SharePartition:
     def on_retired(self) -> None:
         """End: the topic is deleted."""
         self._end(ApiError(ErrorCode.UNKNOWN_TOPIC_ID))
+
+    @property
+    def _has_unstored(self) -> bool:
+        return bool(self._is_writing or self._extra or self._is_start_unstored)
 
     @property
     def _upper(self) -> int:

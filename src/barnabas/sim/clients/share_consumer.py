@@ -327,13 +327,14 @@ class ShareConsumer(Actor):
     ) -> None:
         epoch = self.shares.leader_epoch(line.host, place)
         partition = self.group.places[place]
-        values = self._values(partition, part.records or b"")
+        values = self._values(part.records or b"")
         rules, now_ms = self.group.rules, self.world.now_ms
         for run in part.acquired_records:
             for offset in range(run.first_offset, run.last_offset + 1):
                 spot = Spot(self.group.group_id, place, offset)
                 if offset not in values:
                     raise InvariantError(f"{self.name} got {spot} without a record")
+                self._check_value(partition, values[offset])
                 self.shares.checks.show(partition, place, offset, values[offset])
                 if epoch is None:
                     continue  # the broker has just lost the partition
@@ -349,14 +350,13 @@ class ShareConsumer(Actor):
                     delivery, sent_ms=asked.sent_ms, deliveries_max=rules.deliveries_max
                 )
 
-    def _values(self, partition: TopicPartition, content: bytes) -> dict[int, str]:
-        """Return the records of a response, which clients must have written."""
+    def _values(self, content: bytes) -> dict[int, str]:
+        """Return the records of a response."""
         found: dict[int, str] = {}
         for header, batch in batches(content):
             verify(batch, header)
             for record in () if header.is_control else records(batch, header):
-                value = found[record.offset] = (record.value or b"").decode()
-                self._check_value(partition, value)
+                found[record.offset] = (record.value or b"").decode()
         return found
 
     def _check_value(self, partition: TopicPartition, value: str) -> None:
@@ -364,3 +364,6 @@ class ShareConsumer(Actor):
         sent = next((ledger.records[value] for ledger in known if value in ledger.records), None)
         if sent is None or sent.partition != partition:
             raise InvariantError(f"{self.name} got {value}, which no client wrote to {partition}")
+        txn = sent.txn if self.group.rules.reads_committed else None
+        if txn is not None and not txn.may_commit:
+            raise InvariantError(f"{self.name} got {value} of {txn.name}, which was not committed")
