@@ -139,6 +139,11 @@ def old_leaders_not_fenced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(share_state_machine, "_check_leader_epoch", lambda *_: None)
 
 
+def late_writes_applied(patch: pytest.MonkeyPatch) -> None:
+    """A write that was sent again, and overtaken by the next one, applies when it arrives."""
+    patch.setattr(share_state_machine, "_without_older", lambda _, update: update)
+
+
 def limit_does_not_archive(patch: pytest.MonkeyPatch) -> None:
     """A record is delivered more often than the limit allows."""
     patch.setattr(window, "end_of_delivery", lambda _: change_to(DeliveryState.AVAILABLE))
@@ -316,11 +321,16 @@ def test_mutant_is_caught_on_a_full_disk(
 
 
 @pytest.mark.slow
-def test_old_leaders_are_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mutant", "first_seed"), [(old_leaders_not_fenced, 0), (late_writes_applied, 100)]
+)
+def test_mutant_is_caught_in_a_cluster(
+    mutant: Patch, first_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def problem(seed: int) -> str | None:
-        return run_cluster(seed, theme=Theme.SHARES, faults=CUTS).problem
+        return run_cluster(first_seed + seed, theme=Theme.SHARES, faults=CUTS).problem
 
-    _check(old_leaders_not_fenced, problem, monkeypatch)
+    _check(mutant, problem, monkeypatch)
 
 
 def _check(
