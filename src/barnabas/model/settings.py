@@ -359,6 +359,15 @@ class GroupSettings:
     consumer_regex_refresh_interval_ms: int = 10 * MINUTE_MS
     """How often subscribed patterns are matched again with all topics."""
 
+    share_session_timeout_ms: int = 45 * SECOND_MS
+    """The session timeout of members of share groups (KIP-932)."""
+
+    share_heartbeat_interval_ms: int = 5 * SECOND_MS
+    """How often members of share groups send heartbeats, and learn of a new assignment."""
+
+    share_max_size: int = 200
+    """The largest number of members of a share group."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:

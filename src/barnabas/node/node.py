@@ -35,6 +35,7 @@ from barnabas.model.open_files import FILES_TO_READ
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
+from barnabas.model.share_state import ShareStates
 from barnabas.model.steps import Work, finish
 from barnabas.model.timers import Timers
 from barnabas.node.access_control import AccessControl
@@ -146,12 +147,20 @@ class Node:
         self.by_topic_id = self.local.by_id
         self.by_topic_name = self.local.by_name
         self.transactions = Transactions(self, self.peers, self.timers)
+        self.share_states: ShareStates | None = None
+        """Reaches share coordinators. Without it share groups are not served."""
         self.coordinators = self._make_coordinators(settings, rng)
 
     def _make_coordinators(self, settings: Settings, rng: Random) -> Coordinators:
         return Coordinators(
             self,
-            groups_kind(settings.groups, lambda: self.image, rng, self.group_counts),
+            groups_kind(
+                settings.groups,
+                lambda: self.image,
+                rng,
+                self.group_counts,
+                lambda: self.share_states,
+            ),
             transactions_kind(
                 settings.transactions,
                 self.transactions.end,

@@ -17,6 +17,7 @@ from barnabas.groups.group_machine import GroupMachine
 from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Image
 from barnabas.model.coordination import Machine, Outcome
 from barnabas.model.settings import GroupSettings, TransactionSettings
+from barnabas.model.share_state import ShareStates
 from barnabas.node.coordination.coordinator_shard import Shard
 from barnabas.transactions.state import Transaction
 from barnabas.transactions.transaction_machine import TransactionMachine
@@ -63,13 +64,17 @@ def groups_kind(
     image: Callable[[], Image],
     rng: Random,
     counts: GroupCounts | None = None,
+    share_states: Callable[[], ShareStates | None] = lambda: None,
 ) -> CoordinatorKind[GroupMachine]:
-    """Return the coordinators of consumer groups."""
+    """Return the coordinators of groups of all types.
+
+    Share groups are served if there are `share_states` once the machine of a partition is made.
+    """
     return CoordinatorKind(
         topic=GROUPS_TOPIC,
         key_type=GROUP_KEY,
         partitions=settings.offsets_partitions,
-        make=lambda shard: GroupMachine(settings, shard, image, rng, counts),
+        make=lambda shard: GroupMachine(settings, shard, image, rng, counts, share_states()),
         topics_changed=GroupMachine.topics_changed,
     )
 
