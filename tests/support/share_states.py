@@ -1,8 +1,8 @@
 """Share coordinators in memory: the state of share partitions in a dict.
 
-    states = StatesInMemory()
-    states.answers_at_once = False   # questions wait for `answer_all`
-    states.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+states = StatesInMemory()
+states.answers_at_once = False   # questions wait for `answer_all`
+states.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -73,9 +73,7 @@ class StatesInMemory:
         self.asked.append(("initialize", group_id, topic_id))
         return self._answer(lambda: self._each(starts, put))
 
-    def delete(
-        self, group_id: str, topic_id: TopicId, partitions: Sequence[int]
-    ) -> Pending[Codes]:
+    def delete(self, group_id: str, topic_id: TopicId, partitions: Sequence[int]) -> Pending[Codes]:
         """Forget states."""
 
         def drop(number: int) -> ErrorCode:
@@ -116,10 +114,10 @@ class StatesInMemory:
         kept.complete_count = update.complete_count
         return self._answer(lambda: None)
 
-    def _each(self, partitions: Mapping[int, int] | Sequence[int], act: Callable[[int], ErrorCode]) -> Codes:
-        return {
-            number: self.refused_partitions.get(number) or act(number) for number in partitions
-        }
+    def _each(
+        self, partitions: Mapping[int, int] | Sequence[int], act: Callable[[int], ErrorCode]
+    ) -> Codes:
+        return {number: self.refused_partitions.get(number) or act(number) for number in partitions}
 
     def _answer(self, make: Callable[[], T]) -> Pending[T]:
         answer: Pending[T] = Pending()

@@ -20,6 +20,7 @@ from barnabas.handlers.rows.produce_fetch_rows import PRODUCE_FETCH_ROWS
 from barnabas.handlers.rows.quota_rows import QUOTA_ROWS
 from barnabas.handlers.rows.row import Answer, Api, Row
 from barnabas.handlers.rows.security_rows import SECURITY_ROWS
+from barnabas.handlers.rows.share_rows import SHARE_ROWS
 from barnabas.handlers.rows.telemetry_rows import TELEMETRY_ROWS
 from barnabas.handlers.rows.transaction_rows import TRANSACTION_PEER_ROWS, TRANSACTION_ROWS
 from barnabas.handlers.shapes import CallerShapes
@@ -114,6 +115,7 @@ SERVED: dict[int, Row] = {
     for row in (
         *PRODUCE_FETCH_ROWS,
         *GROUP_ROWS,
+        *SHARE_ROWS,
         *TRANSACTION_ROWS,
         *ADMIN_ROWS,
         *ACL_ROWS,

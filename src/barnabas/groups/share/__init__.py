@@ -3,7 +3,7 @@
 The path of one heartbeat: `share_protocol.py` finds the group and the member and checks its epoch,
 `share_rebalance.py` raises the epochs if something changed, and computes the target assignment with
 `simple_assignor.py`. A member takes over its target at once: no other member has to give up a
-partition first. The result is a response and records (`share_records.py`); replay
+partition first. The result is a response and records (`share_group_records.py`); replay
 (`share_replaying.py`) applies those to the group (`share_group.py`).
 
 A partition is assigned only once its delivery state is initialized. The state is stored by a share

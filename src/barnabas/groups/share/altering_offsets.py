@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from barnabas.groups.directory import Directory
-from barnabas.groups.share import share_records as records
+from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share.partition_states import TopicPart
 from barnabas.groups.share.share_group import ShareGroup, existing
 from barnabas.groups.share.state_requests import Answers, StateRequests

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from barnabas.groups.directory import Directory
-from barnabas.groups.share import share_records as records
+from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share.partition_states import PartitionStates
 from barnabas.groups.share.settling import Settling
 from barnabas.groups.share.share_group import ShareGroup, existing

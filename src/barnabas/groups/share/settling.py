@@ -9,7 +9,7 @@ once. Initializing and deleting are idempotent.
 from collections.abc import Callable, Collection
 
 from barnabas.groups.directory import Directory
-from barnabas.groups.share import share_records as records
+from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share.partition_states import PartitionStates, Parts
 from barnabas.groups.share.share_group import ShareGroup
 from barnabas.groups.share.state_requests import AT_ONCE_MS, Answers, StateRequests, failure_in

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from barnabas.groups.consumer.assignors.spec import NO_SLOTS, Slots
 from barnabas.groups.directory import Directory, GroupType
-from barnabas.groups.share import share_records as records
+from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share.partition_states import PartitionStates
 from barnabas.groups.share.share_member import ShareMember, ShareProfile, ShareStanding
 from barnabas.model.coordination import CoordinatorRecord

@@ -18,7 +18,7 @@ from barnabas.groups.consumer.consumer_member import by_topic
 from barnabas.groups.directory import Directory
 from barnabas.groups.group_counts import GroupCounts
 from barnabas.groups.share import share_rebalance as rebalance
-from barnabas.groups.share import share_records as records
+from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share import share_replaying as replaying
 from barnabas.groups.share import share_requests as requests
 from barnabas.groups.share.altering_offsets import AlteringOffsets
@@ -29,7 +29,7 @@ from barnabas.groups.share.share_describing import describe
 from barnabas.groups.share.share_group import ShareGroup, existing
 from barnabas.groups.share.share_member import JOINING, LEFT, ShareMember
 from barnabas.groups.share.share_rebalance import Members, ShareEpochs
-from barnabas.groups.share.share_sessions import ShareSessions
+from barnabas.groups.share.share_group_sessions import ShareSessions
 from barnabas.groups.share.state_requests import StateRequests
 from barnabas.metadata.image import Image
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome, Scheduler

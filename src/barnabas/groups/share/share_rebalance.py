@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from barnabas.groups.consumer import subscriptions
 from barnabas.groups.consumer.assignors.spec import Share, Slots
-from barnabas.groups.share import share_records as records
+from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share import simple_assignor
 from barnabas.groups.share.share_group import ShareGroup
 from barnabas.groups.share.share_member import ShareMember

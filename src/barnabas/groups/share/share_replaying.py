@@ -1,7 +1,7 @@
 """Replays stored records into share groups: only replay changes durable state."""
 
 from barnabas.groups.directory import Directory
-from barnabas.groups.share import share_records as records
+from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share.partition_states import PartitionStates
 from barnabas.groups.share.share_group import ShareGroup
 from barnabas.protocol.coordinator_codec import Stored
