@@ -130,6 +130,7 @@ from tests.support.talk.offset_requests import (
     transactional_request,
 )
 from tests.support.talk.requests import batch
+from tests.support.talk.share_state_requests import STATE_REQUESTS, state_request
 
 SECRET, OPEN = "secret", "open"
 SECRET_GROUP, OPEN_GROUP = "secret-group", "open-group"
@@ -350,6 +351,10 @@ def _reassign(_: int, ids: Ids) -> Message:
     return AlterPartitionReassignmentsRequest(topics=topics)
 
 
+def _share_state(api: str) -> Make:
+    return lambda _, ids: state_request(api, ids.topics.values())
+
+
 REQUESTS: dict[str, Make] = {
     "Produce": _produce,
     "Fetch": _fetch,
@@ -504,5 +509,6 @@ REQUESTS: dict[str, Make] = {
         ],
         validate_only=False,
     ),
+    **{api: _share_state(api) for api in STATE_REQUESTS},
 }
 """By API: a request in a version."""

@@ -34,6 +34,7 @@ from tests.support.talk.rights import (
     caller,
     set_acls,
 )
+from tests.support.talk.share_state_requests import STATE_REQUESTS
 from tests.support.talk.transaction_requests import find_coordinator, initialize
 
 T, G, C, X, D = (
@@ -124,6 +125,7 @@ NEEDS: dict[str, dict[str, Lack]] = {
     "DescribeAcls": {"DESCRIBE cluster": Lack(C)},
     "CreateAcls": {"ALTER cluster": Lack(C, 2)},
     "DeleteAcls": {"ALTER cluster": Lack(C, 2)},
+    **{api: {"CLUSTER_ACTION cluster": Lack(C, 2)} for api in STATE_REQUESTS},
 }
 
 IN_VERSIONS: dict[str, dict[range, dict[str, Lack]]] = {

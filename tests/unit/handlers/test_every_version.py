@@ -126,6 +126,7 @@ from tests.support.talk.offset_requests import (
     transactional_request,
 )
 from tests.support.talk.requests import batch, create_topic, fetch, produce
+from tests.support.talk.share_state_requests import STATE_REQUESTS, state_request
 
 ACROSS = [
     pytest.param(key, version, id=f"{APIS[key].name}-{version}")
@@ -178,6 +179,10 @@ def add_partitions(version: int) -> Message:
 def write_txn_markers(_: int) -> Message:
     topic = WritableTxnMarkerTopic(name="old", partition_indexes=[0, 1])
     return WriteTxnMarkersRequest(markers=[WritableTxnMarker(topics=[topic])])
+
+
+def share_state(api: str) -> Callable[[int], Message]:
+    return lambda _: state_request(api, [bytes(16)])
 
 
 REQUESTS: dict[int, Callable[[int], Message]] = {
@@ -286,6 +291,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     80: lambda _: AddRaftVoterRequest(voter_id=7),
     81: lambda _: RemoveRaftVoterRequest(voter_id=7),
+    **{83 + number: share_state(api) for number, api in enumerate(STATE_REQUESTS)},
 }
 
 

@@ -8,6 +8,7 @@ from barnabas.model.permissions import Operation, ResourceType
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS
 from tests.support.talk.rights_table import RESOURCES
+from tests.support.talk.share_state_requests import STATE_REQUESTS
 
 CONFIGS = "{0} topic or {0} group or {0} cluster"
 
@@ -70,6 +71,7 @@ TABLE = {
     "RenewDelegationToken": "",
     "ExpireDelegationToken": "",
     "DescribeDelegationToken": "DESCRIBE token or DESCRIBE_TOKENS user",
+    **dict.fromkeys(STATE_REQUESTS, "CLUSTER_ACTION cluster"),
     "ApiVersions": "",
     "DescribeCluster": "",
     "GetTelemetrySubscriptions": "",

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.model.coordination import CoordinatorRecord
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
 from barnabas.model.settings import ShareSettings
 from barnabas.model.share_state import SharePartitionKey, StateSummary, StoredState
@@ -133,7 +133,7 @@ class TestWrite:
         talk.initialize()
         talk.initialize(key=OTHER)
         updates = {KEY: update("0 k1"), NOWHERE: update("0 k1"), OTHER: update("1 k1")}
-        results = []
+        results: list[dict[SharePartitionKey, ApiError | None]] = []
         talk.runner.run(lambda machine: machine.write(updates)).when_done(results.append)
         assert [type(result).__name__ for result in results[0].values()] == [
             "NoneType",
