@@ -37,7 +37,8 @@ TOPIC = "topic"
 BROKER = "broker"
 GROUPS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = {GROUPS_TOPIC, TRANSACTIONS_TOPIC}
+SHARE_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = {GROUPS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC}
 """The topics that only coordinators write."""
 ALL_BROKERS = ""
 """The resource name of the configs of all brokers."""

@@ -6,7 +6,7 @@ and how often the others were delivered, is state of the share coordinator
 earlier leaders, and writes what changes. The group coordinator initializes and deletes it.
 """
 
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
@@ -19,6 +19,7 @@ UNKNOWN_OFFSET = -1
 """The start offset of a share partition from which nothing was delivered yet: the group's config
 `share.auto.offset.reset` decides."""
 UNKNOWN_COUNT = -1
+TOPIC_ID_BYTES = 16
 
 
 class DeliveryState(IntEnum):
@@ -43,6 +44,20 @@ class SharePartitionKey(NamedTuple):
         """The key by which FindCoordinator looks up the share coordinator."""
         topic = urlsafe_b64encode(self.topic_id).decode().rstrip("=")
         return f"{self.group_id}:{topic}:{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> "SharePartitionKey | None":
+        """Return the share partition with a coordinator key; None if the key is invalid."""
+        group_id, _, rest = text.partition(":")
+        topic, _, number = rest.partition(":")
+        try:
+            topic_id = urlsafe_b64decode(topic + "==")
+            partition = int(number)
+        except ValueError:
+            return None
+        if not group_id.strip() or len(topic_id) != TOPIC_ID_BYTES:
+            return None
+        return cls(group_id, TopicId(topic_id), partition)
 
 
 class StateBatch(NamedTuple):

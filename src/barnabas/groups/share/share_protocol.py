@@ -17,8 +17,8 @@ from barnabas.groups.consumer.assignors.spec import NO_SLOTS
 from barnabas.groups.consumer.consumer_member import by_topic
 from barnabas.groups.directory import Directory
 from barnabas.groups.group_counts import GroupCounts
-from barnabas.groups.share import share_rebalance as rebalance
 from barnabas.groups.share import share_group_records as records
+from barnabas.groups.share import share_rebalance as rebalance
 from barnabas.groups.share import share_replaying as replaying
 from barnabas.groups.share import share_requests as requests
 from barnabas.groups.share.altering_offsets import AlteringOffsets
@@ -27,15 +27,15 @@ from barnabas.groups.share.partition_states import Parts
 from barnabas.groups.share.settling import Settling
 from barnabas.groups.share.share_describing import describe
 from barnabas.groups.share.share_group import ShareGroup, existing
+from barnabas.groups.share.share_group_sessions import ShareSessions
 from barnabas.groups.share.share_member import JOINING, LEFT, ShareMember
 from barnabas.groups.share.share_rebalance import Members, ShareEpochs
-from barnabas.groups.share.share_group_sessions import ShareSessions
 from barnabas.groups.share.state_requests import StateRequests
 from barnabas.metadata.image import Image
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome, Scheduler
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
-from barnabas.model.settings import GroupSettings
+from barnabas.model.settings import ShareSettings
 from barnabas.model.share_state import ShareStates
 from barnabas.protocol.coordinator_codec import Stored
 from barnabas.protocol.messages.share_group_describe import DescribedGroup
@@ -59,7 +59,7 @@ class ShareProtocol:
 
     def __init__(
         self,
-        settings: GroupSettings,
+        settings: ShareSettings,
         scheduler: Scheduler,
         groups: Directory,
         image: Callable[[], Image],
@@ -71,7 +71,7 @@ class ShareProtocol:
         self._scheduler = scheduler
         self._groups = groups
         self._image = image
-        self._sessions = ShareSessions(scheduler, settings.share_session_timeout_ms, self._expire)
+        self._sessions = ShareSessions(scheduler, settings.session_timeout_ms, self._expire)
         state_requests = StateRequests(states, scheduler)
         self._settling = Settling(state_requests, scheduler, groups, image)
         self.altering = AlteringOffsets(state_requests, groups, image)
@@ -164,7 +164,7 @@ class ShareProtocol:
             self._settling.initialize(group, missing)
 
     def _interval_ms(self, group: ShareGroup, missing: Parts) -> int:
-        interval_ms = self._settings.share_heartbeat_interval_ms
+        interval_ms = self._settings.heartbeat_interval_ms
         waits = bool(missing)
         if group.states.initializing and group.asked_ms is not None:
             waits = waits or self._scheduler.now_ms - group.asked_ms < IMPATIENT_MS
@@ -207,7 +207,7 @@ class ShareProtocol:
 
     def _member_for(self, group: ShareGroup, request: ShareGroupHeartbeatRequest) -> ShareMember:
         """Return the member that sent a heartbeat, or a new one; raise if it is refused."""
-        member_id, limit = request.member_id, self._settings.share_max_size
+        member_id, limit = request.member_id, self._settings.max_size
         if len(group.members) >= limit and member_id not in group.members:
             message = f"share group {group.group_id} has {limit} members, which is the maximum"
             raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)

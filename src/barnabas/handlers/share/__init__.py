@@ -1,1 +1,1 @@
-"""The APIs of share groups (KIP-932), one file each."""
+"""The APIs of share groups (KIP-932)."""
