@@ -160,8 +160,12 @@ def test_versions_are_listed(jvm: Jvm, broker: Broker) -> None:
 def test_features_are_described_and_updated(jvm: Jvm) -> None:
     tool = f"{TOOLS}.FeatureCommand"
     described = jvm.run(tool, "describe").output
-    for name, levels in (("barnabas.version", (1, 2, 2)), ("transaction.version", (0, 2, 2))):
-        low, high, level = levels
+    features = {
+        "barnabas.version": (1, 2, 2),
+        "transaction.version": (0, 2, 2),
+        "share.version": (0, 1, 1),
+    }
+    for name, (low, high, level) in features.items():
         assert re.search(
             rf"Feature: {name}\s+SupportedMinVersion: {low}\s+SupportedMaxVersion: {high}\s+"
             rf"FinalizedVersionLevel: {level}\s+Epoch: \d+",

@@ -58,11 +58,14 @@ class OffsetReset(NamedTuple):
     duration_ms: int = 0
 
 
+LATEST = OffsetReset(Reset.LATEST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupConfig:
     """The configs of one share group, as they are in effect."""
 
-    offset_reset: OffsetReset = OffsetReset(Reset.LATEST)
+    offset_reset: OffsetReset = LATEST
     """Where the group begins."""
 
     read_committed: bool = False
@@ -117,7 +120,7 @@ def resolve(configs: Mapping[str, str], settings: ShareSettings) -> ShareGroupCo
         return min(max(_value(configs, name, int, default), least), most)
 
     return ShareGroupConfig(
-        offset_reset=_value(configs, OFFSET_RESET, offset_reset, OffsetReset(Reset.LATEST)),
+        offset_reset=_value(configs, OFFSET_RESET, offset_reset, LATEST),
         read_committed=configs.get(ISOLATION) == READ_COMMITTED,
         record_lock_duration_ms=number(LOCK_DURATION),
         delivery_count_limit=number(COUNT_LIMIT),

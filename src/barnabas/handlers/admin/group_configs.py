@@ -45,9 +45,9 @@ def _inherited(node: Node, known: ConfigDefinition) -> list[DescribeConfigsSynon
     name = known.synonyms[0] if known.synonyms else known.name
     value = broker_default(known.name, node.settings.share)
     default = _synonym(name, known.default, DEFAULT_SOURCE)
-    return (
-        [default] if value == known.default else [_synonym(name, value, SETTINGS_SOURCE), default]
-    )
+    if value == known.default:
+        return [default]
+    return [_synonym(name, value, SETTINGS_SOURCE), default]
 
 
 def _synonym(name: str, value: str, source: int) -> DescribeConfigsSynonym:
