@@ -97,6 +97,23 @@ def test_broker_configs_that_have_no_effect_are_kept(jvm: Jvm) -> None:
     assert "Cannot update these configs dynamically" in refused.output
 
 
+def test_groups_have_configs(jvm: Jvm) -> None:
+    tool, which = "kafka.admin.ConfigCommand", ("--entity-type", "groups", "--entity-name", "g")
+    altered = jvm.run(tool, "--alter", *which, "--add-config", "share.auto.offset.reset=earliest")
+    assert altered.output.strip() == "Completed updating config for group g."
+    described = jvm.run(tool, "--describe", *which).output
+    assert "share.auto.offset.reset=earliest sensitive=false" in described
+    assert "GROUP_CONFIG:share.auto.offset.reset=earliest" in described
+    every = jvm.run(tool, "--describe", "--entity-type", "groups").output
+    assert "configs for group g" in every
+    described = jvm.run(tool, "--describe", *which, "--all").output
+    assert "share.record.lock.duration.ms=30000" in described
+    refused = jvm.run(tool, "--alter", *which, "--add-config", "share.delivery.count.limit=11")
+    assert "must be from 2 to 10" in refused.output
+    jvm.run(tool, "--alter", *which, "--delete-config", "share.auto.offset.reset")
+    assert "earliest" not in jvm.run(tool, "--describe", *which).output
+
+
 def test_reassignments_are_throttled(jvm: Jvm, filled: str, tmp_path: Path) -> None:
     tool, configs = f"{TOOLS}.reassign.ReassignPartitionsCommand", "kafka.admin.ConfigCommand"
     plan = {"version": 1, "partitions": [{"topic": filled, "partition": 0, "replicas": [1]}]}
