@@ -5,7 +5,7 @@ As in Kafka, a group without configs has its defaults, whether it exists or not.
 
 from collections.abc import Callable, Iterator
 
-from barnabas.metadata.config_definition import ConfigDefinition
+from barnabas.metadata.config_definition import ConfigDefinition, ConfigType
 from barnabas.metadata.share_group_config import DEFINITIONS, broker_default
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
@@ -28,7 +28,7 @@ def describe(
     configs = node.image.group_configs.get(group_id, {})
     for known in filter(lambda each: is_wanted(each.name), DEFINITIONS.values()):
         own = configs.get(known.name)
-        synonyms = [] if own is None else [_synonym(known.name, own, GROUP_SOURCE)]
+        synonyms = [] if own is None else [_synonym(known.name, _shown(known, own), GROUP_SOURCE)]
         synonyms += _inherited(node, known)
         yield DescribeConfigsResourceResult(
             name=known.name,
@@ -48,6 +48,12 @@ def _inherited(node: Node, known: ConfigDefinition) -> list[DescribeConfigsSynon
     if value == known.default:
         return [default]
     return [_synonym(name, value, SETTINGS_SOURCE), default]
+
+
+def _shown(known: ConfigDefinition, value: str) -> str:
+    """Return a value as Kafka writes it: without spaces, and booleans in lower case."""
+    plain = value.strip()
+    return plain.lower() if known.type is ConfigType.BOOLEAN else plain
 
 
 def _synonym(name: str, value: str, source: int) -> DescribeConfigsSynonym:
