@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas.handlers import response_errors, throttled_responses
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.rows.needs import READ_GROUP, READ_TOPIC
 from barnabas.handlers.rows.row import Answer, Api, Row
@@ -49,13 +50,25 @@ class ShareFetchApi(Row):
         version = header.api_version
         head = response_header(header.api_key, version, header.correlation_id)
         request, _ = decoder(ShareFetchRequest, version)(frame, header.body)
-        encode = parts_encoder(ShareFetchResponse, version)
-
-        def chunks(response: ShareFetchResponse) -> list[Chunk]:
-            return [head, *encode(response)]
-
+        encode = _encoder(node, context)
         answer = self.handle(node, request, context)
-        return answer.map(chunks) if isinstance(answer, Pending) else chunks(answer)
+        if isinstance(answer, Pending):
+            return answer.map(lambda response: [head, *encode(response)])
+        return [head, *encode(answer)]
+
+
+def _encoder(node: Node, context: RequestContext) -> Callable[[ShareFetchResponse], list[Chunk]]:
+    """Return what encodes the response, with the pause of a quota and a note of its error."""
+    parts = parts_encoder(ShareFetchResponse, context.version)
+
+    def encode(response: ShareFetchResponse) -> list[Chunk]:
+        return [*parts(response)]
+
+    if context.quota is not None:
+        encode = throttled_responses.pacing(node, context, encode)
+    if node.traffic is not None:
+        encode = response_errors.noting(context, encode)
+    return encode
 
 
 SHARE_FETCH_ROWS: tuple[Row, ...] = (
