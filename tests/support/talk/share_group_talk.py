@@ -179,13 +179,18 @@ class ShareGroupTalk:
             for member in members:
                 member.heartbeat()
 
-    def _load(self) -> GroupMachine:
+    def replayed(self) -> GroupMachine:
+        """Return another machine that has read the log."""
         sharing = GroupSharing(self.settings, self.states)
         machine = GroupMachine(
             GroupSettings(), self, lambda: self.image, Random(1), sharing=sharing
         )
         for record in self.log:
             machine.replay(record, None)
+        return machine
+
+    def _load(self) -> GroupMachine:
+        machine = self.replayed()
         machine.loaded()
         return machine
 
