@@ -24,6 +24,7 @@ from barnabas.protocol.messages.share_fetch import ShareFetchRequest, ShareFetch
 Handler = Callable[
     [Node, ShareFetchRequest, RequestContext], ShareFetchResponse | Pending[ShareFetchResponse]
 ]
+Encode = Callable[[ShareFetchResponse], list[Chunk]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,10 @@ class ShareFetchApi(Row):
         return [head, *encode(answer)]
 
 
-def _encoder(node: Node, context: RequestContext) -> Callable[[ShareFetchResponse], list[Chunk]]:
+def _encoder(node: Node, context: RequestContext) -> Encode:
     """Return what encodes the response, with the pause of a quota and a note of its error."""
     parts = parts_encoder(ShareFetchResponse, context.version)
-
-    def encode(response: ShareFetchResponse) -> list[Chunk]:
-        return [*parts(response)]
-
+    encode: Encode = lambda response: [*parts(response)]  # noqa: E731 - it is wrapped below
     if context.quota is not None:
         encode = throttled_responses.pacing(node, context, encode)
     if node.traffic is not None:
