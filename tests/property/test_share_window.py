@@ -135,7 +135,9 @@ class WindowMachine(RuleBasedStateMachine):
             for offset, kind in changed
             if offset >= self.start
         )
+        start = self.window.start_after([change])
         self.window.commit(change)
+        assert self.window.start == start
         self.store(batches)
         for offset, kind in changed:
             if offset in self.model:

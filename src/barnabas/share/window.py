@@ -231,6 +231,17 @@ class Window:
             if each.state is not DeliveryState.AVAILABLE
         )
 
+    def start_after(self, changes: Sequence[Change]) -> int:
+        """Return the start offset once changes are committed."""
+        clipped = [(*self._clipped(run), run.table) for each in changes for run in each.runs]
+        if not any(index == 0 < end for index, end, _ in clipped):
+            return self.start
+        cells = bytearray(self._cells)
+        for index, end, table in clipped:
+            cells[index:end] = cells[index:end].translate(table)
+        done = COMPLETE_RUN.match(cells)
+        return self.start if done is None else self.start + done.end()
+
     def commit(self, change: Change) -> None:
         """Apply a change that is stored."""
         for run in change.runs:

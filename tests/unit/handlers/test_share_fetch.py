@@ -355,6 +355,31 @@ def test_a_new_leader_knows_what_was_stored(
     assert bob.take() == [(5, 19, 1), (20, 24, 2), (25, 29, 1)]
 
 
+def test_a_group_without_members_begins_with_what_is_stored(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take()
+    ann.result((0, 29, [ACCEPT]))
+    ann.fetch(epoch=-1)
+    (key,) = stored.starts
+    stored.starts[key] = 5  # as an operator would
+    ann.epoch = 0
+    assert ann.take() == [(5, 29, 1)]
+
+
+def test_a_window_is_kept_until_it_is_stored(
+    talk: Dialogue, ann: Member, bob: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    acknowledged = ann.acknowledge((0, 9, [ACCEPT]))
+    ann.send(epoch=-1)
+    assert bob.take() == [(10, 29, 1)]
+    stored.end_write()
+    assert not acknowledged.waiting
+    assert bob.take() == []
+
+
 @pytest.mark.parametrize(
     ("acks", "code"),
     [

@@ -105,6 +105,8 @@ class SharePartition:
         """None while the stored state is read."""
         self.error: ErrorCode | None = None
         """Why it has ended, once it has."""
+        self.is_unused = False
+        """Whether it ends as soon as everything is stored: the group has no member here."""
         self.waiting: dict[Callable[[], None], None] = {}
         """Has fetches that wait for records look again."""
         self._states = states
@@ -193,6 +195,11 @@ class SharePartition:
             self._store_also(self.window.release(member))
             self._wake()
 
+    def retire_when_idle(self) -> None:
+        """End once nothing is to be stored, unless a member comes before."""
+        self.is_unused = True
+        self._store()
+
     def on_progress(self) -> None:
         """Have waiting fetches look: records were appended, or the leadership changed."""
         if not self.is_current:
@@ -279,8 +286,11 @@ class SharePartition:
     def _store(self) -> None:
         """Write what changed, unless a write is under way."""
         window = self.window
-        is_idle = not (self._queued or self._extra or self._is_start_unstored)
-        if self._is_writing or is_idle or window is None:
+        if self._is_writing or window is None:
+            return
+        if not (self._queued or self._extra or self._is_start_unstored):
+            if self.is_unused:
+                self._end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return
         self._is_writing = True
         extra, self._extra = self._extra, []
@@ -288,13 +298,15 @@ class SharePartition:
         changed = [each for change, _ in queued for each in window.batches(change)]
         if overlap(extra, changed):  # delivered again meanwhile: one write after the other
             self._queued, queued, changed = queued, [], []
+        start = window.start_after([change for change, _ in queued])
         completed = [each for each in changed if each.state is not DeliveryState.AVAILABLE]
+        count = window.complete_count + sum(each.last - each.first + 1 for each in completed)
         update = StateUpdate(
             self._state_epoch,
             self.leader_epoch,
-            window.start,
-            window.complete_count + sum(each.last - each.first + 1 for each in completed),
-            sorted(each for each in [*extra, *changed] if each.last >= window.start),
+            start,
+            count - (start - window.start),
+            sorted(each for each in [*extra, *changed] if each.last >= start),
         )
         self._is_start_unstored = False
         self._states.write(self.key, update).when_done(

@@ -47,6 +47,7 @@ class SharePartitions:
         key = SharePartitionKey(group_id, place.topic_id, place.partition)
         found = self._by_key.get(key)
         if found is not None and found.is_current and found.partition is partition:
+            found.is_unused = False
             return found
         if found is not None and found.error not in (None, ErrorCode.NOT_LEADER_OR_FOLLOWER):
             del self._by_key[key]
@@ -77,3 +78,12 @@ class SharePartitions:
                 del self._by_key[key]
             elif key.group_id == owner.group_id:
                 found.release(owner.member_id)
+
+    def forget_when_idle(self, group_id: str) -> None:
+        """Forget the windows of a group without members here, once what they know is stored.
+
+        Its next member begins with the stored state, which the operator may have changed meanwhile.
+        """
+        for key, found in list(self._by_key.items()):
+            if key.group_id == group_id:
+                found.retire_when_idle()
