@@ -1,5 +1,10 @@
 """Share groups: which records each group has acquired, acknowledged, or may still get (KIP-932).
 
+The leader of a partition has a window for each group: what is acquired, and by which member.
+
+`window.py`                     the window of a share partition
+`cells.py`, `record_leases.py`  what the window keeps for each offset, and for what members hold
+
 The stored state of a share partition is in a partition of `__share_group_state`, in Kafka's format.
 
 `state_batches.py`        how runs of offsets with a state are merged

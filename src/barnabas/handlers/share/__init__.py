@@ -1,1 +1,1 @@
-"""The handlers of the APIs for share groups."""
+"""The APIs of share groups (KIP-932)."""

@@ -1,1 +1,1 @@
-"""Share groups on this broker: how it reaches the stored state of share partitions."""
+"""Share groups on the brokers that lead partitions: windows, sessions, and stored state."""

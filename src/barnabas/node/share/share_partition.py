@@ -1,0 +1,372 @@
+"""A partition as one share group sees it, on the broker that leads the partition.
+
+It joins the window (`share/window.py`) to the log and to the stored state. It begins with the state
+that the share coordinator has, and ends with the leader epoch: reading the state fences earlier
+leaders, so two leaders never give out the same offset.
+
+Acknowledgements are stored before they are answered. One write is under way at a time; whatever
+arrives meanwhile becomes the next write. So the cost of a write is shared by all members.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.model.ports import FileSlice
+from barnabas.model.share_state import (
+    UNKNOWN_OFFSET,
+    DeliveryState,
+    SharePartitionKey,
+    ShareStates,
+    StateBatch,
+    StateUpdate,
+    StoredState,
+)
+from barnabas.model.timers import Timer, Timers
+from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.acquired_batches import Batches, read_batches
+from barnabas.share.cells import Acquired
+from barnabas.share.window import Acknowledgement, AcknowledgeType, Change, Window, WindowLimits
+from barnabas.storage.trust import Allowance
+
+ENDED = {
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+}
+"""Errors of the share coordinator that say that another leader, or nobody, has the state now."""
+OFFSETS_MAX = (1 << 31) - 1
+
+
+class ShareRules(Protocol):
+    """The configs of a group that a share partition applies."""
+
+    @property
+    def lock_duration_ms(self) -> int:
+        """How long a member may hold a record."""
+
+    @property
+    def deliveries_max(self) -> int:
+        """How often a record is delivered before it is archived."""
+
+    @property
+    def locks_max(self) -> int:
+        """How many records of a partition members may hold."""
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of aborted and open transactions are left out."""
+
+    @property
+    def can_renew(self) -> bool:
+        """Whether a member may ask for more time."""
+
+
+class FetchLimits(NamedTuple):
+    """What a request takes at most."""
+
+    size: int
+    records: int
+    is_exact: bool
+    """Whether the number of records may not be exceeded to complete a batch."""
+
+
+class Piece(NamedTuple):
+    """Whole batches, and what of them the member has acquired."""
+
+    records: FileSlice
+    runs: Sequence[Acquired]
+
+
+Stored = tuple[Change, Pending[None]]
+"""A change that is being stored, and the answer to the member."""
+Start = Callable[[Partition], Pending[int]]
+"""Looks up where a group begins that has no state yet."""
+
+
+class SharePartition:
+    """One partition of one share group, in one leader epoch."""
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        partition: Partition,
+        states: ShareStates,
+        timers: Timers,
+        rules: Callable[[], ShareRules],
+        first_offset: Start,
+    ) -> None:
+        self.key = key
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.window: Window | None = None
+        """None while the stored state is read."""
+        self.error: ErrorCode | None = None
+        """Why it has ended, once it has."""
+        self.waiting: dict[Callable[[], None], None] = {}
+        """Has fetches that wait for records look again."""
+        self._states = states
+        self._timers = timers
+        self._rules = rules
+        self._first_offset = first_offset
+        self._state_epoch = 0
+        self._queued: list[Stored] = []
+        self._extra: list[StateBatch] = []
+        """Ends of deliveries that apply already, for the next write."""
+        self._is_start_unstored = False
+        self._is_writing = False
+        self._timer: Timer | None = None
+        partition.watermark.watchers[self] = None
+        states.read(key, self.leader_epoch).when_done(self._loaded, self._end)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this broker still leads the partition in the same epoch."""
+        partition = self.partition
+        return (
+            self.error is None
+            and partition.leads
+            and partition.leader_epoch == self.leader_epoch
+            and not partition.retired
+        )
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be something to acquire."""
+        window = self.window
+        offset = None if window is None else window.next_offset
+        return offset is not None and offset < self._upper
+
+    def acquire(
+        self, member: str, limits: FetchLimits, allowance: Allowance, *, at_least_one: bool
+    ) -> Piece | None:
+        """Give a member what it can have at present; raise `ApiError` if the log cannot be read."""
+        self._apply_rules()
+        window = self.window
+        while window is not None and (offset := window.next_offset) is not None:
+            batches = read_batches(
+                self.partition,
+                offset,
+                limits.size,
+                allowance,
+                committed_only=self._rules().reads_committed,
+                at_least_one=at_least_one,
+            )
+            if batches is None:
+                return None
+            for gap in batches.gaps(offset):
+                self._store_also(window.skip(*gap))
+            found = self._acquire_from(window, batches, member, offset, limits)
+            if found is not None:
+                return found
+            if window.next_offset == offset:
+                return None
+        return None
+
+    def acknowledge(self, member: str, acks: Sequence[Acknowledgement]) -> Pending[None]:
+        """Store what a member says; answer once it is stored.
+
+        Raises `ApiError`, as the answer may fail with it.
+        """
+        window = self.window
+        if window is None:
+            raise ApiError(ErrorCode.INVALID_RECORD_STATE, "this broker has only begun to lead")
+        rules = self._apply_rules()
+        if not rules.can_renew and any(ack.kind is AcknowledgeType.RENEW for ack in acks):
+            raise ApiError(ErrorCode.INVALID_RECORD_STATE, "the group's members cannot renew")
+        change = window.acknowledge(member, acks)
+        window.renew(member, acks, self._timers.now_ms + rules.lock_duration_ms)
+        self._watch_deadline()
+        if change is None:
+            return Pending.of(None)
+        answer: Pending[None] = Pending()
+        self._queued.append((change, answer))
+        self._store()
+        return answer
+
+    def release(self, member: str) -> None:
+        """Give back what a member holds: it has left, or its connection is lost."""
+        if self.window is not None:
+            self._apply_rules()
+            self._store_also(self.window.release(member))
+            self._wake()
+
+    def on_progress(self) -> None:
+        """Have waiting fetches look: records were appended, or the leadership changed."""
+        if not self.is_current:
+            self._end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        elif self.waiting:
+            self._wake()
+
+    def on_retired(self) -> None:
+        """End: the topic is deleted."""
+        self._end(ApiError(ErrorCode.UNKNOWN_TOPIC_ID))
+
+    @property
+    def _upper(self) -> int:
+        watermark = self.partition.watermark
+        return watermark.last_stable if self._rules().reads_committed else watermark.high
+
+    def _apply_rules(self) -> ShareRules:
+        """Apply the group's configs, and the beginning of the log."""
+        rules, window = self._rules(), self.window
+        if window is not None:
+            window.limits = WindowLimits(rules.deliveries_max, rules.locks_max)
+            if window.move_start(self.partition.log.start_offset):
+                self._is_start_unstored = True
+        return rules
+
+    def _acquire_from(
+        self, window: Window, batches: Batches, member: str, offset: int, limits: FetchLimits
+    ) -> Piece | None:
+        last, records_max = batches.last_offset, limits.records
+        if not limits.is_exact:
+            last, records_max = batches.end_after(offset, limits.records), OFFSETS_MAX
+        deadline_ms = self._timers.now_ms + self._rules().lock_duration_ms
+        runs = window.acquire(
+            member, offset, last, records_max=records_max, deadline_ms=deadline_ms
+        )
+        if not runs:
+            return None
+        self._watch_deadline()
+        return Piece(batches.slice_with(runs[0].first, runs[-1].last), runs)
+
+    def _loaded(self, stored: StoredState) -> None:
+        if self.error is not None:
+            return
+        self._state_epoch = stored.state_epoch
+        if stored.start_offset != UNKNOWN_OFFSET:
+            self._open(stored.start_offset, stored.batches)
+            return
+
+        def begin(offset: int) -> None:
+            self._is_start_unstored = True  # or another leader might begin elsewhere
+            self._open(offset, ())
+
+        self._first_offset(self.partition).when_done(begin, self._end)
+
+    def _open(self, start: int, batches: Sequence[StateBatch]) -> None:
+        if self.error is None:
+            self.window = Window(start, batches)
+            self._apply_rules()
+            self._store()
+            self._wake()
+
+    def _end(self, error: Exception) -> None:
+        """End: later requests make a new share partition, if this broker still leads."""
+        if self.error is not None:
+            return
+        code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        self.error = ErrorCode.NOT_LEADER_OR_FOLLOWER if code in ENDED else code
+        self.partition.watermark.watchers.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        queued, self._queued = self._queued, []
+        for _, answer in queued:
+            answer.fail(ApiError(self.error))
+        for look in list(self.waiting):
+            look()
+        self.waiting.clear()
+
+    def _store_also(self, batches: Sequence[StateBatch]) -> None:
+        """Store ends of deliveries that apply already."""
+        if batches:
+            self._extra += batches
+            self._store()
+
+    def _store(self) -> None:
+        """Write what changed, unless a write is under way."""
+        window = self.window
+        is_idle = not (self._queued or self._extra or self._is_start_unstored)
+        if self._is_writing or is_idle or window is None:
+            return
+        self._is_writing = True
+        extra, self._extra = self._extra, []
+        queued, self._queued = self._queued, []
+        changed = [each for change, _ in queued for each in window.batches(change)]
+        if overlap(extra, changed):  # delivered again meanwhile: one write after the other
+            self._queued, queued, changed = queued, [], []
+        completed = [each for each in changed if each.state is not DeliveryState.AVAILABLE]
+        update = StateUpdate(
+            self._state_epoch,
+            self.leader_epoch,
+            window.start,
+            window.complete_count + sum(each.last - each.first + 1 for each in completed),
+            sorted(each for each in [*extra, *changed] if each.last >= window.start),
+        )
+        self._is_start_unstored = False
+        self._states.write(self.key, update).when_done(
+            lambda _: self._stored(queued), lambda error: self._refused(queued, extra, error)
+        )
+
+    def _stored(self, queued: Sequence[Stored]) -> None:
+        window = self.window
+        assert window is not None
+        for change, _ in queued:
+            window.commit(change)
+        self._is_writing = False
+        self._watch_deadline()
+        for _, answer in queued:
+            answer.complete(None)
+        self._store()
+        self._wake()
+
+    def _refused(
+        self, queued: Sequence[Stored], extra: Sequence[StateBatch], error: Exception
+    ) -> None:
+        window = self.window
+        assert window is not None
+        self._is_writing = False
+        # They were not stored, or it is not known: the next write has them.
+        self._extra = [*extra, *self._extra]
+        self._is_start_unstored = True
+        for change, _ in queued:
+            self._extra += window.roll_back(change)
+        code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        if code in ENDED:
+            self._end(error)
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for _, answer in queued:
+            answer.fail(ApiError(code))
+        self._watch_deadline()
+        self._wake()
+
+    def _watch_deadline(self) -> None:
+        """Set the timer for the next delivery that ends by itself."""
+        deadline_ms = None if self.window is None else self.window.next_deadline_ms
+        timer = self._timer
+        if timer is not None:
+            if timer.deadline_ms == deadline_ms:
+                return
+            timer.cancel()
+            self._timer = None
+        if deadline_ms is not None:
+            self._timer = self._timers.after(deadline_ms - self._timers.now_ms, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        window = self.window
+        if window is not None and self.error is None:
+            self._apply_rules()
+            self._store_also(window.expire(self._timers.now_ms))
+            self._watch_deadline()
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have waiting fetches look, one after the other, as long as there is something left."""
+        for look in list(self.waiting):
+            if not self.has_more:
+                return
+            look()
+
+
+def overlap(some: Sequence[StateBatch], others: Sequence[StateBatch]) -> bool:
+    """Return whether two lists of batches have an offset in common, or one has it twice."""
+    before = -1
+    for each in sorted([*some, *others]):
+        if each.first <= before:
+            return True
+        before = each.last
+    return False
