@@ -123,6 +123,15 @@ class Window:
         return self._leases.held
 
     @property
+    def cells(self) -> bytes:
+        """The state and the count of each offset from the start offset on; see `cells.py`."""
+        return bytes(self._cells)
+
+    def lease_at(self, offset: int) -> Lease | None:
+        """Return the lease of an offset of the window; None if no member holds it."""
+        return self._leases.by_number.get(self._leases.numbers[offset - self.start])
+
+    @property
     def next_deadline_ms(self) -> int | None:
         """When to call `expire`; None while nothing is acquired."""
         return self._leases.next_deadline_ms
@@ -171,14 +180,14 @@ class Window:
     def skip(self, first: int, last: int) -> list[StateBatch]:
         """Archive what is available between two offsets: the log has no records there.
 
-        Return what to store. A gap behind a long window is skipped as far as the window may reach;
-        once the window is empty, the rest costs nothing.
+        Return what to store. A gap behind the window's end is skipped as far as the window may
+        reach; once the window is empty, the rest costs nothing.
         """
         if not self._cells and first <= self.start <= last:
             self.start = last + 1
             return []
-        if last >= self.end >= first:
-            self._extend(last)
+        if last >= self.end:
+            self._extend(last)  # else what is acquired next would reach over the gap
         index, end = max(0, first - self.start), max(0, last - self.start + 1)
         skipped: list[StateBatch] = []
         for run in list(AVAILABLE_RUN.finditer(self._cells, index, end)):

@@ -10,8 +10,9 @@ from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.model.callers import unauthenticated
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
-from barnabas.model.share_state import DeliveryState
+from barnabas.model.share_state import DeliveryState, StateBatch
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.share_partition import RETRY_MS
 from barnabas.node.share.sharing import Sharing
 from barnabas.protocol.messages import share_acknowledge as ack_messages
 from barnabas.protocol.messages import share_fetch as messages
@@ -265,6 +266,51 @@ def test_what_could_not_be_stored_is_still_the_members(
     stored.holds_writes = False
     assert bob.take() == []
     assert ann.result((0, 9, [ACCEPT])) == 0
+
+
+def test_what_waits_behind_a_failed_write_is_stored_later(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take()
+    stored.holds_writes = True
+    ann.acknowledge((0, 9, [ACCEPT]))
+    later = ann.acknowledge((10, 19, [ACCEPT]))
+    stored.end_write(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert later.waiting
+    stored.holds_writes = False
+    talk.pass_time(RETRY_MS)
+    ((partition,),) = [topic.partitions for topic in later.answer.responses]
+    assert partition.error_code == 0
+
+
+def test_a_failed_write_is_repeated_with_the_newest_state_of_each_offset(
+    talk: Dialogue, ann: Member, bob: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    ann.fetch(epoch=-1)
+    assert bob.take(records=1) == [(0, 9, 2)]
+    bob.fetch(epoch=-1)
+    stored.end_write(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    talk.pass_time(RETRY_MS)
+    (write,) = stored.held
+    assert write.update.batches == [StateBatch(0, 9, DeliveryState.AVAILABLE, 2)]
+
+
+def test_an_acknowledgement_of_what_is_done_with_waits_until_that_is_stored(
+    talk: Dialogue, ann: Member, stored: StoredShares, rules: Rules
+) -> None:
+    rules.deliveries_max = 1
+    ann.take(records=1)
+    stored.holds_writes = True
+    talk.pass_time(LOCK_MS)
+    exchange = ann.acknowledge((0, 0, [ACCEPT]))
+    assert exchange.waiting
+    stored.end_write()
+    stored.end_write()
+    ((partition,),) = [topic.partitions for topic in exchange.answer.responses]
+    assert partition.error_code == 0
+    assert stored.starts.popitem()[1] == 10
 
 
 def test_a_record_comes_again_when_its_time_has_passed(

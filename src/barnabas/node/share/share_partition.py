@@ -27,6 +27,7 @@ from barnabas.model.timers import Timer, Timers
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.acquired_batches import Batches, read_batches
 from barnabas.share.cells import Acquired
+from barnabas.share.state_batches import merged
 from barnabas.share.window import Acknowledgement, AcknowledgeType, Change, Window, WindowLimits
 from barnabas.storage.trust import Allowance
 
@@ -38,6 +39,9 @@ ENDED = {
 }
 """Errors of the share coordinator that say that another leader, or nobody, has the state now."""
 OFFSETS_MAX = (1 << 31) - 1
+RETRY_MS = 100
+RETRY_MAX_MS = 10_000
+"""How long it waits after a write that failed, at first and at most."""
 
 
 class ShareRules(Protocol):
@@ -119,6 +123,7 @@ class SharePartition:
         """Ends of deliveries that apply already, for the next write."""
         self._is_start_unstored = False
         self._is_writing = False
+        self._retry_delay_ms = RETRY_MS
         self._timer: Timer | None = None
         partition.watermark.watchers[self] = None
         states.read(key, self.leader_epoch).when_done(self._loaded, self._end)
@@ -133,6 +138,12 @@ class SharePartition:
             and partition.leader_epoch == self.leader_epoch
             and not partition.retired
         )
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When it looks for deliveries that end by themselves; None while it need not."""
+        timer = self._timer
+        return None if timer is None or timer.action is None else timer.deadline_ms
 
     @property
     def has_more(self) -> bool:
@@ -182,7 +193,10 @@ class SharePartition:
         window.renew(member, acks, self._timers.now_ms + rules.lock_duration_ms)
         self._watch_deadline()
         if change is None:
-            return Pending.of(None)
+            renews = any(ack.kind is AcknowledgeType.RENEW for ack in acks)
+            if renews or not self._has_unstored:
+                return Pending.of(None)
+            change = Change(())  # all is done with, but that must be stored before it is promised
         answer: Pending[None] = Pending()
         self._queued.append((change, answer))
         self._store()
@@ -210,6 +224,10 @@ class SharePartition:
     def on_retired(self) -> None:
         """End: the topic is deleted."""
         self._end(ApiError(ErrorCode.UNKNOWN_TOPIC_ID))
+
+    @property
+    def _has_unstored(self) -> bool:
+        return bool(self._is_writing or self._extra or self._is_start_unstored)
 
     @property
     def _upper(self) -> int:
@@ -286,14 +304,14 @@ class SharePartition:
     def _store(self) -> None:
         """Write what changed, unless a write is under way."""
         window = self.window
-        if self._is_writing or window is None:
+        if self._is_writing or window is None or self.error is not None:
             return
         if not (self._queued or self._extra or self._is_start_unstored):
             if self.is_unused:
                 self._end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return
         self._is_writing = True
-        extra, self._extra = self._extra, []
+        extra, self._extra = merged((), self._extra, window.start), []
         queued, self._queued = self._queued, []
         changed = [each for change, _ in queued for each in window.batches(change)]
         if overlap(extra, changed):  # delivered again meanwhile: one write after the other
@@ -319,6 +337,7 @@ class SharePartition:
         for change, _ in queued:
             window.commit(change)
         self._is_writing = False
+        self._retry_delay_ms = RETRY_MS
         self._watch_deadline()
         for _, answer in queued:
             answer.complete(None)
@@ -344,6 +363,9 @@ class SharePartition:
             answer.fail(ApiError(code))
         self._watch_deadline()
         self._wake()
+        # Acknowledgements that came meanwhile wait, too: no other event may ever begin a write.
+        self._timers.after(self._retry_delay_ms, self._store)
+        self._retry_delay_ms = min(2 * self._retry_delay_ms, RETRY_MAX_MS)
 
     def _watch_deadline(self) -> None:
         """Set the timer for the next delivery that ends by itself."""

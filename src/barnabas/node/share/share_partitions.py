@@ -1,6 +1,6 @@
 """All share partitions of a broker: those of the partitions that it leads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
@@ -35,6 +35,13 @@ class SharePartitions:
 
     def __len__(self) -> int:
         return len(self._by_key)
+
+    def __iter__(self) -> Iterator[SharePartition]:
+        yield from self._by_key.values()
+
+    def get(self, key: SharePartitionKey) -> SharePartition | None:
+        """Return a share partition that was made already, even if it has ended since."""
+        return self._by_key.get(key)
 
     def find(self, group_id: str, place: Place) -> SharePartition:
         """Return a share partition, which may not have its state yet.
