@@ -92,7 +92,7 @@ class Shipment(NamedTuple):
     """The first and last offsets of its records; each offset is one record of the batch."""
 
     @property
-    def count(self) -> int:
+    def record_count(self) -> int:
         """How many records it has."""
         return sum(last - first + 1 for first, last in self.runs)
 

@@ -63,6 +63,7 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.node.share.first_offsets import first_offset
 from barnabas.node.share.share_rules import rules_from
 from barnabas.node.share.share_state_client import ShareStateClient
@@ -193,6 +194,9 @@ class Node:
             lambda _: default_rules,
             begin,
             settings.max_sessions,
+            DeadLetterTopics(
+                self, self.peers, self.timers, self.outbox, lambda _: default_rules.dead_letters
+            ),
         )
 
     @property

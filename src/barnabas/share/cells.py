@@ -60,9 +60,7 @@ def end_of_delivery(deliveries_max: int, last_state: DeliveryState) -> bytes:
     """Return the table that makes offsets available again, or ends them at the limit."""
     return bytes(
         cell(
-            DeliveryState.AVAILABLE
-            if deliveries_of(value) < deliveries_max
-            else last_state,
+            DeliveryState.AVAILABLE if deliveries_of(value) < deliveries_max else last_state,
             deliveries_of(value),
         )
         for value in VALUES

@@ -240,9 +240,7 @@ class Window:
     def complete_count_after(self, change: Change) -> int:
         """Return the count of complete offsets once a change is committed."""
         return self.complete_count + sum(
-            each.last - each.first + 1
-            for each in self.batches(change)
-            if each.state in COMPLETE
+            each.last - each.first + 1 for each in self.batches(change) if each.state in COMPLETE
         )
 
     def commit(self, change: Change) -> None:

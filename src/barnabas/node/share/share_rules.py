@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from barnabas.model.settings import ShareSettings
+from barnabas.share.dead_letter_rules import DeadLetterRules
 from barnabas.share.offset_reset import LATEST, OffsetReset
 
 
@@ -16,6 +17,8 @@ class GroupRules:
     reads_committed: bool = False
     can_renew: bool = True
     reset: OffsetReset = LATEST
+    dead_letters: DeadLetterRules | None = None
+    """Where records go that are not delivered again; None if they are only archived."""
 
 
 def rules_from(settings: ShareSettings) -> GroupRules:
