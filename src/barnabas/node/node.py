@@ -16,7 +16,7 @@ from barnabas.controller.configs import altered_defaults
 from barnabas.controller.placement import live_brokers, racks_of
 from barnabas.effects import Address, Effect
 from barnabas.groups.group_counts import GroupCounts
-from barnabas.groups.group_machine import ShareService
+from barnabas.groups.group_machine import GroupSharing
 from barnabas.metadata import topic_config
 from barnabas.metadata.client_metrics_config import TOPIC as CLIENT_METRICS_TOPIC
 from barnabas.metadata.features import LATEST_LEVEL
@@ -170,7 +170,7 @@ class Node:
                 lambda: self.image,
                 rng,
                 self.group_counts,
-                lambda: ShareService(settings.share, self.share_states),
+                lambda: GroupSharing(settings.share, self.share_states),
             ),
             transactions_kind(
                 settings.transactions,
