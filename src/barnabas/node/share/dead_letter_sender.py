@@ -188,7 +188,9 @@ class DeadLetterSender:
             self._archive_missing(plan, letters, end)
             self._go_on()
             return
-        copies = plan.rules.copies and not self._is_headers_only
+        if self._is_headers_only:
+            letters = [each._replace(record=None) for each in letters]
+        copies = plan.rules.copies
         name = self._source.partition.name
         source = Source(*name, self._source.key.group_id, self._source.deliveries_max)
         wall_ms = self._topics.timers.wall_ms

@@ -46,6 +46,7 @@ ENDED = {
 }
 """Errors of the share coordinator that say that another leader, or nobody, has the state now."""
 OFFSETS_MAX = (1 << 31) - 1
+RETRY_MS = 1_000
 
 
 class ShareRules(Protocol):
@@ -129,6 +130,8 @@ class SharePartition:
         self._is_start_unstored = False
         self._is_writing = False
         self._timer: Timer | None = None
+        self._retry: Timer | None = None
+        """Writes again what could not be stored."""
         self._dead_letters = dead_letters
         self.sender: DeadLetterSender | None = None
         """Sends dead letters; None before the first."""
@@ -310,7 +313,7 @@ class SharePartition:
         code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
         self.error = ErrorCode.NOT_LEADER_OR_FOLLOWER if code in ENDED else code
         self.partition.watermark.watchers.pop(self, None)
-        for timer in (self._timer, self._pause):
+        for timer in (self._timer, self._pause, self._retry):
             if timer is not None:
                 timer.cancel()
         if self.sender is not None:
@@ -400,8 +403,15 @@ class SharePartition:
             answer.fail(ApiError(code))
         if shipment is not None:
             shipment[1].fail(ApiError(code))
+        if self.error is None and self._retry is None:
+            self._retry = self._timers.after(RETRY_MS, self._store_again)
         self._watch_deadline()
         self._wake()
+
+    def _store_again(self) -> None:
+        """Write what could not be stored, even if nothing else changes."""
+        self._retry = None
+        self._store()
 
     def _watch_deadline(self) -> None:
         """Set the timer for the next delivery that ends by itself."""
