@@ -10,6 +10,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from barnabas.model.errors import ErrorCode
@@ -48,8 +49,7 @@ class SharePartitionKey(NamedTuple):
     @property
     def coordinator_key(self) -> str:
         """The key by which FindCoordinator looks up the share coordinator."""
-        topic = urlsafe_b64encode(self.topic_id).decode().rstrip("=")
-        return f"{self.group_id}:{topic}:{self.partition}"
+        return _coordinator_key(self)
 
     @classmethod
     def parse(cls, text: str) -> "SharePartitionKey | None":
@@ -64,6 +64,12 @@ class SharePartitionKey(NamedTuple):
         if not group_id.strip() or len(topic_id) != TOPIC_ID_BYTES or not is_number:
             return None
         return cls(group_id, TopicId(topic_id), int(number))
+
+
+@lru_cache(maxsize=10_000)
+def _coordinator_key(key: SharePartitionKey) -> str:
+    topic = urlsafe_b64encode(key.topic_id).decode().rstrip("=")
+    return f"{key.group_id}:{topic}:{key.partition}"
 
 
 class StateBatch(NamedTuple):

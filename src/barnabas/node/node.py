@@ -65,7 +65,7 @@ from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.node.share.first_offsets import first_offset
-from barnabas.node.share.share_rules import rules_from
+from barnabas.node.share.share_rules import RulesOfGroups
 from barnabas.node.share.share_state_client import ShareStateClient
 from barnabas.node.share.sharing import Sharing
 from barnabas.node.topic_traffic import Traffic
@@ -181,21 +181,21 @@ class Node:
         )
 
     def _make_sharing(self, settings: ShareSettings) -> Sharing:
-        default_rules = rules_from(settings)
+        rules = RulesOfGroups(lambda: self.image.group_configs, settings)
 
         def begin(group_id: str, partition: Partition) -> Pending[int]:
-            del group_id
-            return first_offset(default_rules.reset, partition, self.timers.wall_ms, self.outbox)
+            reset = rules.of(group_id).reset
+            return first_offset(reset, partition, self.timers.wall_ms, self.outbox)
 
         return Sharing(
             self.find,
             self.share_states,
             self.timers,
-            lambda _: default_rules,
+            rules.of,
             begin,
             settings.max_sessions,
             DeadLetterTopics(
-                self, self.peers, self.timers, self.outbox, lambda _: default_rules.dead_letters
+                self, self.peers, self.timers, self.outbox, lambda each: rules.of(each).dead_letters
             ),
         )
 

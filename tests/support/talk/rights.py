@@ -130,6 +130,7 @@ from tests.support.talk.offset_requests import (
     transactional_request,
 )
 from tests.support.talk.requests import batch
+from tests.support.talk.share_fetch_requests import FETCH_REQUESTS, member_request
 from tests.support.talk.share_group_requests import GROUP_REQUESTS
 from tests.support.talk.share_state_requests import STATE_REQUESTS, state_request
 
@@ -357,6 +358,10 @@ def _share_group(api: str) -> Make:
     return lambda _, ids: make(SECRET_GROUP, list(ids.topics))
 
 
+def _share_member(api: str) -> Make:
+    return lambda _, ids: member_request(api, SECRET_GROUP, ids.topics.values())
+
+
 def _share_state(api: str) -> Make:
     return lambda _, ids: state_request(api, ids.topics.values())
 
@@ -515,6 +520,7 @@ REQUESTS: dict[str, Make] = {
         ],
         validate_only=False,
     ),
+    **{api: _share_member(api) for api in FETCH_REQUESTS},
     **{api: _share_group(api) for api in GROUP_REQUESTS},
     **{api: _share_state(api) for api in STATE_REQUESTS},
 }

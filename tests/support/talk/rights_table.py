@@ -34,6 +34,7 @@ from tests.support.talk.rights import (
     caller,
     set_acls,
 )
+from tests.support.talk.share_fetch_requests import fetch_request
 from tests.support.talk.share_group_requests import (
     GROUP_REQUESTS,
     alter_request,
@@ -99,6 +100,8 @@ NEEDS: dict[str, dict[str, Lack]] = {
     "LeaveGroup": {"READ group": Lack(G)},
     "Heartbeat": {"READ group": Lack(G)},
     "ConsumerGroupHeartbeat": {"READ group": Lack(G), "DESCRIBE topic": Lack(T)},
+    "ShareFetch": {"READ group": Lack(G), "READ topic": Lack(T)},
+    "ShareAcknowledge": {"READ group": Lack(G), "READ topic": Lack(T)},
     "ShareGroupHeartbeat": {"READ group": Lack(G), "DESCRIBE topic": Lack(T)},
     "ShareGroupDescribe": {"DESCRIBE group": Lack(G), "DESCRIBE topic": Lack(T)},
     "DescribeShareGroupOffsets": {"DESCRIBE group": Lack(G), "DESCRIBE topic": Lack(T)},
@@ -212,11 +215,21 @@ class Scene:
 
     def answer(self, *acls: AclAdded) -> Any:
         """Return the answer with these ACLs alone; None while there is none."""
+        if self.api == "ShareAcknowledge":
+            self._begin_share_session()
         set_acls(self.talk, acls)
         exchange = self.talk.send(REQUESTS[self.api](self.version, self.ids), self.version)
         if exchange.waiting:
             self.talk.pass_time(SOON_MS)
         return None if exchange.waiting else exchange.answer
+
+    def _begin_share_session(self) -> None:
+        """Let the member begin a session, which its next request continues."""
+        asking, self.talk.caller = self.talk.caller, caller(ADMIN)
+        fetched = self.talk.send(fetch_request(SECRET_GROUP, self.ids.topics.values()))
+        self.talk.pass_time(SOON_MS)
+        assert fetched.answer.error_code == 0
+        self.talk.caller = asking
 
     def _make_share_group(self) -> None:
         """Make a share group with state; only where it is described it has a member."""

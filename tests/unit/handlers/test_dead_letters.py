@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.effects import Notice
+from barnabas.model.dead_letter_rules import GROUP_ENABLE, DeadLetterRules
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.share_state import DeliveryState
@@ -12,7 +13,6 @@ from barnabas.node.share.share_partition import SharePartition
 from barnabas.node.share.sharing import Sharing
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import Record, build
-from barnabas.share.dead_letter_rules import GROUP_ENABLE, DeadLetterRules
 from barnabas.share.dead_letters import (
     DELIVERED_TOO_OFTEN,
     REJECTED,

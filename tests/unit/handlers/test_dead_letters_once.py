@@ -12,13 +12,13 @@ from itertools import product
 
 import pytest
 
+from barnabas.model.dead_letter_rules import GROUP_ENABLE, DeadLetterRules
 from barnabas.model.errors import ApiError, ErrorCode, PeerLostError
 from barnabas.model.pending import Pending
 from barnabas.model.share_state import SharePartitionKey, StateUpdate
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.dead_letter_topics import DeadLetterTopics, Destination
 from barnabas.node.share.sharing import Sharing
-from barnabas.share.dead_letter_rules import GROUP_ENABLE, DeadLetterRules
 from barnabas.share.dead_letters import read_origin
 from tests.support.talk.dialogue import Dialogue
 from tests.support.talk.requests import batch, create_topic, fetch, produce, read

@@ -126,6 +126,7 @@ from tests.support.talk.offset_requests import (
     transactional_request,
 )
 from tests.support.talk.requests import batch, create_topic, fetch, produce
+from tests.support.talk.share_fetch_requests import FETCH_REQUESTS, member_request
 from tests.support.talk.share_group_requests import GROUP_REQUESTS
 from tests.support.talk.share_state_requests import STATE_REQUESTS, state_request
 
@@ -185,6 +186,10 @@ def write_txn_markers(_: int) -> Message:
 def share_group(api: str) -> Callable[[int], Message]:
     _, make = GROUP_REQUESTS[api]
     return lambda _: make("g", ["old"])
+
+
+def share_member(api: str) -> Callable[[int], Message]:
+    return lambda _: member_request(api, "g", [bytes(16)])
 
 
 def share_state(api: str) -> Callable[[int], Message]:
@@ -297,6 +302,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     80: lambda _: AddRaftVoterRequest(voter_id=7),
     81: lambda _: RemoveRaftVoterRequest(voter_id=7),
+    **{78 + number: share_member(api) for number, api in enumerate(FETCH_REQUESTS)},
     **{key: share_group(api) for api, (key, _) in GROUP_REQUESTS.items()},
     **{83 + number: share_state(api) for number, api in enumerate(STATE_REQUESTS)},
 }

@@ -35,6 +35,8 @@ TABLE = {
     "LeaveGroup": "READ group",
     "Heartbeat": "READ group",
     "ConsumerGroupHeartbeat": "READ group, DESCRIBE topic",
+    "ShareFetch": "READ group, READ topic",
+    "ShareAcknowledge": "READ group, READ topic",
     "ShareGroupHeartbeat": "READ group, DESCRIBE topic",
     "ShareGroupDescribe": "DESCRIBE group, DESCRIBE topic",
     "DescribeShareGroupOffsets": "DESCRIBE group, DESCRIBE topic",

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from barnabas.model.dead_letter_rules import DeadLetterRules
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.share_state import DeliveryState, SharePartitionKey, Shipment, StateBatch
@@ -28,7 +29,6 @@ from barnabas.model.timers import Timer
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.dead_letter_reading import LETTERS_MAX, filled, missing, read_letters
 from barnabas.node.share.dead_letter_topics import DeadLetterTopics, Destination
-from barnabas.share.dead_letter_rules import DeadLetterRules
 from barnabas.share.dead_letters import Letter, Source, packed, runs_of
 from barnabas.share.window import SPAN_MAX, Window
 from barnabas.storage.producers import SEQUENCE_MASK

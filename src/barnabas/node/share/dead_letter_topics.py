@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from barnabas.effects import Effect, Notice, Scan
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import Image, TopicImage
+from barnabas.model.dead_letter_rules import GROUP_ENABLE, DeadLetterRules, problem_with
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId, TopicId
 from barnabas.model.pending import Pending
@@ -33,7 +34,6 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import parse_header
-from barnabas.share.dead_letter_rules import GROUP_ENABLE, DeadLetterRules, problem_with
 
 LANE = "dead letters"
 SENDERS_MAX = 16

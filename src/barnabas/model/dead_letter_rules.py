@@ -12,10 +12,8 @@ FLOOD_LIMIT = "errors.deadletterqueue.records.per.minute"
 the minute is over. 0, the default, for no limit."""
 GROUP_ENABLE = "errors.deadletterqueue.group.enable"
 """Topic config: whether share groups may write dead letters to the topic."""
-TOPIC_NAME_PREFIX = "errors.deadletterqueue.topic.name.prefix"
-"""Broker config: how the names of dead-letter topics begin."""
-
 DEFAULT_PREFIX = "dlq."
+"""How the names of dead-letter topics begin. It is a broker config in Kafka, and fixed here."""
 INTERNAL_PREFIX = "__"
 
 
@@ -44,7 +42,7 @@ def problem_with(
     if not topic.startswith(prefix):
         return (
             f'"{topic}" cannot be a dead-letter topic: its name must begin with "{prefix}". '
-            f"Choose another name, or change {TOPIC_NAME_PREFIX}."
+            "Choose another name."
         )
     if topic in sources:
         return (
