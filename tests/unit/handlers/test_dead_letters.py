@@ -213,7 +213,7 @@ def test_very_many_dead_letters_are_sent_in_several_batches(
         produce(talk, "a", batch(400))
     ann.take(records=2_000)
     reject(ann, 0, 1_209)
-    offsets = []
+    offsets: list[int] = []
     while found := read(fetch(talk, "dlq.g", len(offsets)).records):
         offsets += [each.offset for each in map(_origin, found)]
     assert offsets == list(range(1_210))
