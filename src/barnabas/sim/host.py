@@ -54,7 +54,6 @@ SETTINGS = Settings(
         min_session_timeout_ms=1_000,
         heartbeat_wait_ms=500,
     ),
-    share=ShareSettings(state_partitions=2, updates_per_snapshot=20, tidy_interval_ms=20_000),
     transactions=TransactionSettings(log_partitions=2, abort_check_interval_ms=1_000),
     share=ShareSettings(state_partitions=2, updates_per_snapshot=6, tidy_interval_ms=1_500),
 )

@@ -8,6 +8,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.share_state import SharePartitionKey, ShareStates
 from barnabas.model.timers import Timers
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.node.share.share_partition import SharePartition, ShareRules
 from barnabas.node.share.share_sessions import Owner, Place
 
@@ -25,12 +26,14 @@ class SharePartitions:
         timers: Timers,
         rules: Callable[[str], ShareRules],
         first_offset: Callable[[str, Partition], Pending[int]],
+        dead_letters: DeadLetterTopics | None = None,
     ) -> None:
         self._find = find
         self._states = states
         self._timers = timers
         self._rules = rules
         self._first_offset = first_offset
+        self._dead_letters = dead_letters
         self._by_key: dict[SharePartitionKey, SharePartition] = {}
 
     def __len__(self) -> int:
@@ -66,6 +69,7 @@ class SharePartitions:
             self._timers,
             lambda: self._rules(group_id),
             lambda partition: self._first_offset(group_id, partition),
+            self._dead_letters,
         )
         return made
 
@@ -77,6 +81,18 @@ class SharePartitions:
         if found is None or not found.is_current:
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "this broker has only begun to lead")
         return found
+
+    def dead_letters_of(self, group_id: str) -> tuple[int, int]:
+        """Return how many dead letters of a group were written, and how many were given up.
+
+        Of the partitions that this broker leads, since it began to lead them.
+        """
+        senders = [
+            each.sender
+            for key, each in self._by_key.items()
+            if key.group_id == group_id and each.sender is not None
+        ]
+        return sum(each.sent for each in senders), sum(each.given_up for each in senders)
 
     def release(self, owner: Owner) -> None:
         """Give back what a member holds in all partitions of its group; forget what has ended."""

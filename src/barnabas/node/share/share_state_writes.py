@@ -101,4 +101,5 @@ def joined(first: StateUpdate, second: StateUpdate) -> StateUpdate:
     if start_offset == UNKNOWN_OFFSET:
         start_offset = first.start_offset
     batches = merged(first.batches, second.batches, 0)
-    return second._replace(start_offset=start_offset, batches=batches)
+    shipment = second.shipment or first.shipment
+    return second._replace(start_offset=start_offset, batches=batches, shipment=shipment)
