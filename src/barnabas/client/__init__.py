@@ -1,7 +1,8 @@
-"""A typed producer and consumer on top of confluent-kafka.
+"""A typed producer and consumer on top of confluent-kafka, and work queues.
 
-They work with any Kafka-compatible broker. `Producer` and `Consumer` block; `AsyncProducer` and
-`AsyncConsumer` are the asyncio versions. All errors are `ClientError`s whose message says what to
+They work with any Kafka-compatible broker; `Queue` with those that have share groups. `Producer`,
+`Consumer` and `Queue` block; `AsyncProducer`, `AsyncConsumer` and `AsyncQueue` are the asyncio
+versions. All errors are `ClientError`s whose message says what to
 change.
 """
 
@@ -16,6 +17,7 @@ from barnabas.client.errors import (
     ClientError,
     ClosedError,
     GroupError,
+    LockLostError,
     NotAllowedError,
     NotDeliveredError,
     OffsetOutOfRangeError,
@@ -27,6 +29,9 @@ from barnabas.client.errors import (
     UsageError,
 )
 from barnabas.client.producer import Producer
+from barnabas.client.queue import Queue
+from barnabas.client.queue_message import QueueMessage
+from barnabas.client.queue_stats import PartitionStats, QueueStats
 from barnabas.model.ids import TopicPartition
 
 __all__ = [
@@ -39,11 +44,16 @@ __all__ = [
     "ClosedError",
     "Consumer",
     "GroupError",
+    "LockLostError",
     "Message",
     "NotAllowedError",
     "NotDeliveredError",
     "OffsetOutOfRangeError",
+    "PartitionStats",
     "Producer",
+    "Queue",
+    "QueueMessage",
+    "QueueStats",
     "Record",
     "RecordTooLargeError",
     "SendResult",

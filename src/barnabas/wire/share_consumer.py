@@ -31,7 +31,7 @@ from barnabas.wire.share_membership import ShareMembership
 from barnabas.wire.share_routes import ShareRoutes
 from barnabas.wire.share_session import ShareSession
 from barnabas.wire.share_topics import ShareTopics
-from barnabas.wire.share_values import Ack, AckKind, FetchLimits, ShareRecord, Verdict
+from barnabas.wire.share_values import Ack, AckKind, FetchLimits, Outcome, ShareRecord, Verdict
 from barnabas.wire.share_waiting import Waker
 from barnabas.wire.wire_failures import LinkError, RefusedError
 
@@ -149,6 +149,21 @@ class ShareConsumer:
         if is_first:
             self._waker.wake()
 
+    def renew(
+        self, record: ShareRecord, on_verdict: Callable[[Verdict], None] | None = None
+    ) -> None:
+        """Ask for the whole time of the lock again."""
+
+        def renewed(verdict: Verdict) -> None:
+            record.is_renewing = False
+            if verdict.outcome is Outcome.STORED:
+                record.deadline_s = time.monotonic() + record.lock_s
+            if on_verdict is not None:
+                on_verdict(verdict)
+
+        record.is_renewing = True
+        self.acknowledge(record, AckKind.RENEW, renewed)
+
     def flush(self, timeout_s: float | None = None) -> bool:
         """Send all acknowledgements now; return whether each has its outcome."""
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
@@ -215,6 +230,7 @@ class ShareConsumer:
         """Send what is due, then wait for an answer or for the program."""
         if self._heartbeats.failure is not None:
             raise self._heartbeats.failure
+        self._renew_buffered(time.monotonic())
         self._take_acks()
         self._routes.follow(self._membership.assigned)
         now_s = time.monotonic()
@@ -231,6 +247,17 @@ class ShareConsumer:
             arrived, self._arriving = self._arriving, []
         for session, ack in arrived:
             session.add(ack)
+
+    def _renew_buffered(self, now_s: float) -> None:
+        """Keep records that wait for the program: each expiry would cost them a delivery."""
+        with self._state:
+            due = [
+                record
+                for record in self._buffer
+                if not record.is_renewing and record.deadline_s - now_s < record.lock_s / 2
+            ]
+        for record in due:
+            self.renew(record)
 
     def _connect(self, node: Node) -> Pipeline:
         return Pipeline(

@@ -165,12 +165,12 @@ class ShareLeader:
             for each in topic.partitions
         ]
         self._answered({place: each.acknowledge_error_code for place, each in parts})
-        deadline_s = time.monotonic() + answer.acquisition_lock_timeout_ms / 1000
+        lock_s = answer.acquisition_lock_timeout_ms / 1000
         found: list[ShareRecord] = []
         for place, each in parts:
             if each.error_code != ErrorCode.NONE:
                 self._partition_failed(place, each, topics)
-            found += self._records(place, each, topics, deadline_s)
+            found += self._records(place, each, topics, lock_s)
         return found
 
     def _partition_failed(self, place: Place, data: PartitionData, topics: Topics) -> None:
@@ -180,16 +180,16 @@ class ShareLeader:
             require(data.error_code, f'Topic "{name}"')
 
     def _records(
-        self, place: Place, data: PartitionData, topics: Topics, deadline_s: float
+        self, place: Place, data: PartitionData, topics: Topics, lock_s: float
     ) -> Iterable[ShareRecord]:
         acquired = decode(data.records, data.acquired_records)
         for offset, kind in acquired.without.items():
             self.session.add(Ack(place, offset, kind))
         name = topics.get(place.topic_id, "")
-        return [self._record(place, name, deadline_s, *each) for each in acquired.records]
+        return [self._record(place, name, lock_s, *each) for each in acquired.records]
 
     def _record(
-        self, place: Place, name: str, deadline_s: float, record: Record, deliveries: int
+        self, place: Place, name: str, lock_s: float, record: Record, deliveries: int
     ) -> ShareRecord:
         return ShareRecord(
             session=self.session,
@@ -201,5 +201,6 @@ class ShareLeader:
             value=record.value,
             headers=record.headers,
             deliveries=deliveries,
-            deadline_s=deadline_s,
+            lock_s=lock_s,
+            deadline_s=time.monotonic() + lock_s,
         )

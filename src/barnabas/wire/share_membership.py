@@ -28,6 +28,8 @@ LOST_COORDINATOR = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 FENCED = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
+"""The coordinator does not know the member. A group that is not found refuses a member that joins:
+it is a group of consumers."""
 PASSING = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT}
 
 
@@ -86,7 +88,7 @@ class ShareMembership:
                 )
             return Step.GO_ON
         self.wait_s = RETRY_S
-        if code in FENCED:
+        if code in FENCED and not (code == ErrorCode.GROUP_ID_NOT_FOUND and not self.is_member):
             self.fenced()
             self.wait_s = 0.0
             return Step.GO_ON

@@ -63,9 +63,9 @@ class Ack:
             self.on_verdict(verdict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class ShareRecord:
-    """One record that this member holds until its deadline."""
+    """One record that this member holds until its deadline; a renewal moves the deadline."""
 
     session: "ShareSession"
     """The session that acquired it, which also takes its acknowledgement."""
@@ -78,8 +78,12 @@ class ShareRecord:
     headers: tuple[tuple[str, bytes | None], ...]
     deliveries: int
     """How often a member has got it, this time included."""
+    lock_s: float
+    """How long the broker gives a member for a record."""
     deadline_s: float
     """When the broker gives it to another member, on the monotonic clock of this process."""
+    is_renewing: bool = False
+    """Whether a renewal is under way."""
 
 
 class FetchLimits(NamedTuple):
