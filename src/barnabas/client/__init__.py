@@ -8,6 +8,8 @@ change.
 
 from barnabas.client.async_consumer import AsyncConsumer
 from barnabas.client.async_producer import AsyncProducer
+from barnabas.client.async_queue import AsyncQueue
+from barnabas.client.async_worker import AsyncWorker
 from barnabas.client.client_messages import Message, Record, SendResult
 from barnabas.client.consumer import Consumer
 from barnabas.client.errors import (
@@ -32,12 +34,15 @@ from barnabas.client.producer import Producer
 from barnabas.client.queue import Queue
 from barnabas.client.queue_message import QueueMessage
 from barnabas.client.queue_stats import PartitionStats, QueueStats
+from barnabas.client.worker import Worker
 from barnabas.model.ids import TopicPartition
 
 __all__ = [
     "ArgumentError",
     "AsyncConsumer",
     "AsyncProducer",
+    "AsyncQueue",
+    "AsyncWorker",
     "AuthenticationError",
     "BrokerUnreachableError",
     "ClientError",
@@ -63,4 +68,5 @@ __all__ = [
     "UnknownTopicError",
     "UnsupportedError",
     "UsageError",
+    "Worker",
 ]

@@ -62,7 +62,7 @@ class Queue:
             raise SettingError(f"auto_ack={auto_ack!r} is not known; write True or False")
         self.topic = as_topic(topic)
         self.group = as_group(group, self.topic)
-        self._auto_ack = auto_ack
+        self.auto_ack = auto_ack
         self._prefetch = as_prefetch(prefetch)
         self._properties = queue_properties(bootstrap, settings)
         self._bootstrap, self._settings = bootstrap, settings
@@ -135,7 +135,7 @@ class Queue:
             records = consumer.take(count, limit_s)
         self._require_open()
         messages = [QueueMessage(each, acks) for each in records]
-        if self._auto_ack:
+        if self.auto_ack:
             self._given = messages
         return messages
 
@@ -155,7 +155,7 @@ class Queue:
 
         With `auto_ack` the last message counts as done.
         """
-        self._close(is_done=True)
+        self.end(is_done=True)
 
     def __iter__(self) -> Iterator[QueueMessage]:
         self._require_open()
@@ -171,7 +171,7 @@ class Queue:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._close(is_done=kind is None)
+        self.end(is_done=kind is None)
 
     def _until_closed(self) -> Iterator[QueueMessage]:
         while not self.closed:
@@ -182,7 +182,8 @@ class Queue:
             if message is not None:
                 yield message
 
-    def _close(self, *, is_done: bool) -> None:
+    def end(self, *, is_done: bool) -> None:
+        """Close; `is_done` says whether the last message counts as done with `auto_ack`."""
         with self._lock:
             if self.closed:
                 return

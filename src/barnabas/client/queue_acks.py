@@ -1,6 +1,7 @@
 """The answers that a queue's messages got: sends them, and keeps those that came too late."""
 
 import threading
+import time
 from collections.abc import Callable
 
 from barnabas.client.errors import BrokerUnreachableError, LockLostError
@@ -52,6 +53,12 @@ class QueueAcks:
             )
         if verdicts[0].outcome is not Outcome.STORED:
             raise _error([(record, AckKind.RENEW, verdicts[0])], 1)
+
+    def keep(self, record: ShareRecord) -> None:
+        """Renew a lock of which half is over, without waiting."""
+        left_s = record.deadline_s - time.monotonic()
+        if not record.is_renewing and 0 < left_s < record.lock_s / 2:
+            self._consumer.renew(record)
 
     def flush(self, timeout_s: float | None) -> None:
         """Wait until all answers are stored; raise if one was not."""

@@ -106,6 +106,11 @@ class QueueMessage:
         self._require_unanswered()
         self._acks.extend(self._record)
 
+    def keep(self) -> None:
+        """Extend the lock if half of it is over; return at once. Workers call this for you."""
+        if self._answer is None:
+            self._acks.keep(self._record)
+
     def __repr__(self) -> str:
         return (
             f"QueueMessage({self.topic}-{self.partition} offset {self.offset}, "

@@ -155,11 +155,9 @@ def test_what_could_not_be_stored_now_is_sent_again() -> None:
     told.say(1)
     session.acknowledge()
     session.answered({FIRST: ErrorCode.COORDINATOR_NOT_AVAILABLE})
-    assert session.must_pause
     assert told.words() == {1: []}
     assert acks(session.acknowledge()) == [(1, 1, [ACCEPT])]
     session.answered({FIRST: 0})
-    assert not session.must_pause
     assert told.words() == {1: ["stored"]}
 
 
