@@ -18,6 +18,7 @@ from barnabas.groups.share.share_group import ShareGroup
 from barnabas.groups.share.share_protocol import ShareProtocol
 from barnabas.groups.share.share_replaying import is_of_share_group
 from barnabas.groups.simple import SimpleGroup
+from barnabas.metadata.features import SHARE_LEVEL
 from barnabas.metadata.image import Image
 from barnabas.model.coordination import (
     CoordinatorRecord,
@@ -34,11 +35,12 @@ from barnabas.protocol.coordinator_records.offset_commit import OffsetCommitKey
 from barnabas.protocol.messages.list_groups import ListedGroup
 
 
-class ShareService(NamedTuple):
-    """What share groups need besides the coordinator."""
+class GroupSharing(NamedTuple):
+    """What share groups need."""
 
     settings: ShareSettings
     states: ShareStates
+    """Reaches the share coordinators."""
 
 
 class GroupMachine:
@@ -51,24 +53,26 @@ class GroupMachine:
         image: Callable[[], Image],
         rng: Random,
         counts: GroupCounts | None = None,
-        share: ShareService | None = None,
+        sharing: GroupSharing | None = None,
     ) -> None:
         counts = counts or GroupCounts()
+        self._image = image
         self.groups: Directory = {}
         self.offsets = Offsets(settings, scheduler, self.groups, image)
         self.classic = ClassicProtocol(settings, scheduler, self.groups, rng, counts)
         self.consumer = ConsumerProtocol(settings, scheduler, self.groups, image, rng, counts)
         self._share: ShareProtocol | None = None
-        if share is not None:
+        if sharing is not None:
             self._share = ShareProtocol(
-                share.settings, scheduler, self.groups, image, counts, share.states
+                sharing.settings, scheduler, self.groups, image, counts, sharing.states
             )
 
     @property
     def share(self) -> ShareProtocol:
         """The share groups; raises UNSUPPORTED_VERSION if they are not served."""
-        if self._share is None:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are not served here")
+        if self._share is None or self._image().feature_level < SHARE_LEVEL:
+            problem = "share groups need a higher feature level; run `barnabas cluster upgrade`"
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, problem)
         return self._share
 
     def replay(self, record: CoordinatorRecord, producer: ProducerIdAndEpoch | None) -> None:

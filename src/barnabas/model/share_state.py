@@ -6,6 +6,7 @@ and how often the others were delivered, is state of the share coordinator
 earlier leaders, and writes what changes. The group coordinator initializes and deletes it.
 """
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -48,16 +49,16 @@ class SharePartitionKey(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "SharePartitionKey | None":
         """Return the share partition with a coordinator key; None if the key is invalid."""
-        group_id, _, rest = text.partition(":")
-        topic, _, number = rest.partition(":")
+        rest, _, number = text.rpartition(":")
+        group_id, _, topic = rest.rpartition(":")
         try:
             topic_id = urlsafe_b64decode(topic + "==")
-            partition = int(number)
         except ValueError:
             return None
-        if not group_id.strip() or len(topic_id) != TOPIC_ID_BYTES:
+        is_number = re.fullmatch("-?[0-9]{1,10}", number)
+        if not group_id.strip() or len(topic_id) != TOPIC_ID_BYTES or not is_number:
             return None
-        return cls(group_id, TopicId(topic_id), partition)
+        return cls(group_id, TopicId(topic_id), int(number))
 
 
 class StateBatch(NamedTuple):

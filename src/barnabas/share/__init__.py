@@ -2,8 +2,8 @@
 
 The leader of a partition has a window for each group: what is acquired, and by which member.
 
-`window.py`               the window of a share partition
-`cells.py`, `leases.py`   what the window keeps for each offset, and for what members hold
+`window.py`                     the window of a share partition
+`cells.py`, `record_leases.py`  what the window keeps for each offset, and for what members hold
 
 The stored state of a share partition is in a partition of `__share_group_state`, in Kafka's format.
 

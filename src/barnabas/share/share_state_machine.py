@@ -124,10 +124,11 @@ class ShareStateMachine:
 
         def change(key: SharePartitionKey, leader_epoch: int) -> Change[StoredState]:
             state = self._known(key)
-            _check_leader_epoch(state, leader_epoch)
+            if leader_epoch < state.leader_epoch:
+                raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
             self._check_topic(key)
             found = StoredState(state.state_epoch, state.start_offset, tuple(state.batches))
-            if leader_epoch in (UNCHANGED, state.leader_epoch):
+            if leader_epoch == state.leader_epoch:
                 return found, None
             fence = StateUpdate(
                 UNCHANGED, leader_epoch, state.start_offset, state.complete_count, ()
@@ -141,7 +142,8 @@ class ShareStateMachine:
 
         def change(key: SharePartitionKey, update: StateUpdate) -> Change[None]:
             state = self._known(key)
-            _check_leader_epoch(state, update.leader_epoch)
+            if UNCHANGED != update.leader_epoch < state.leader_epoch:
+                raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
             _check_state_epoch(state, update.state_epoch)
             self._check_topic(key)
             _check_batches(update.batches)
@@ -224,11 +226,6 @@ def _outcome(
             if record is not None:
                 stored.append(record)
     return Outcome(results, stored)
-
-
-def _check_leader_epoch(state: SharePartitionState, leader_epoch: int) -> None:
-    if leader_epoch != UNCHANGED and leader_epoch < state.leader_epoch:
-        raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def _check_state_epoch(state: SharePartitionState, state_epoch: int) -> None:

@@ -38,7 +38,7 @@ from barnabas.share.cells import (
     deliveries_of,
     end_of_delivery,
 )
-from barnabas.share.leases import Lease, Leases
+from barnabas.share.record_leases import Lease, Leases
 
 SPAN_MAX = 100_000
 """How long the window may become; a byte and the number of a lease are kept for each offset."""

@@ -20,6 +20,7 @@ from barnabas.model.settings import (
     BrokerSettings,
     GroupSettings,
     Settings,
+    ShareSettings,
     TransactionSettings,
 )
 from barnabas.model.steps import Call, Steps, finish, resume
@@ -53,6 +54,7 @@ SETTINGS = Settings(
         min_session_timeout_ms=1_000,
         heartbeat_wait_ms=500,
     ),
+    share=ShareSettings(state_partitions=2, updates_per_snapshot=20, tidy_interval_ms=20_000),
     transactions=TransactionSettings(log_partitions=2, abort_check_interval_ms=1_000),
 )
 

@@ -1,6 +1,6 @@
 """A coordinator of share groups whose log is a list, and members that send it heartbeats.
 
-    talk = ShareTalk({"orders": 4})
+    talk = ShareGroupTalk({"orders": 4})
     first = talk.member("first")
     first.join("orders")
     first.heartbeat()
@@ -16,8 +16,9 @@ from random import Random
 from typing import TypeVar
 
 from barnabas.groups.consumer.assignors.spec import Slot
-from barnabas.groups.group_machine import GroupMachine, ShareService
+from barnabas.groups.group_machine import GroupMachine, GroupSharing
 from barnabas.groups.share.share_group import ShareGroup
+from barnabas.metadata.features import SHARE_LEVEL
 from barnabas.metadata.image import Image
 from barnabas.metadata.metadata_records import PartitionsAdded, TopicCreated, TopicDeleted
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome
@@ -39,14 +40,14 @@ GROUP = "group"
 SOON_MS = 10
 
 
-class ShareTalk:
+class ShareGroupTalk:
     """A coordinator, its log and its clock."""
 
     def __init__(
-        self, topics: Mapping[str, int] | None = None, settings: GroupSettings | None = None
+        self, topics: Mapping[str, int] | None = None, settings: ShareSettings | None = None
     ) -> None:
-        self.settings = settings or GroupSettings()
-        self.image = Image()
+        self.settings = settings or ShareSettings()
+        self.image = Image(feature_level=SHARE_LEVEL)
         self.states = StatesInMemory()
         self.now_ms = 0
         self.log: list[CoordinatorRecord] = []
@@ -70,9 +71,9 @@ class ShareTalk:
         assert isinstance(group, ShareGroup)
         return group
 
-    def member(self, member_id: str) -> "ShareTalkingMember":
+    def member(self, member_id: str) -> "ShareGroupMember":
         """Return a member that has not joined yet."""
-        return ShareTalkingMember(self, member_id)
+        return ShareGroupMember(self, member_id)
 
     def heartbeat(self, request: ShareGroupHeartbeatRequest) -> ShareGroupHeartbeatResponse:
         """Return the response to a heartbeat; raise its `ApiError` if it fails."""
@@ -172,25 +173,32 @@ class ShareTalk:
         topics = [self.image.topics[name] for name in names]
         return {(topic.topic_id, n) for topic in topics for n in range(len(topic.partitions))}
 
-    def settle(self, members: Collection["ShareTalkingMember"]) -> None:
+    def settle(self, members: Collection["ShareGroupMember"]) -> None:
         """Let every member learn its assignment."""
         for _ in range(3):
             for member in members:
                 member.heartbeat()
 
-    def _load(self) -> GroupMachine:
-        share = ShareService(ShareSettings(), self.states)
-        machine = GroupMachine(self.settings, self, lambda: self.image, Random(1), share=share)
+    def replayed(self) -> GroupMachine:
+        """Return another machine that has read the log."""
+        sharing = GroupSharing(self.settings, self.states)
+        machine = GroupMachine(
+            GroupSettings(), self, lambda: self.image, Random(1), sharing=sharing
+        )
         for record in self.log:
             machine.replay(record, None)
+        return machine
+
+    def _load(self) -> GroupMachine:
+        machine = self.replayed()
         machine.loaded()
         return machine
 
 
-class ShareTalkingMember:
+class ShareGroupMember:
     """The client."""
 
-    def __init__(self, talk: ShareTalk, member_id: str) -> None:
+    def __init__(self, talk: ShareGroupTalk, member_id: str) -> None:
         self._talk = talk
         self.member_id = member_id
         self.epoch = 0
@@ -230,9 +238,9 @@ class ShareTalkingMember:
         )
 
 
-def share_reader(partitions: int = 4) -> tuple[ShareTalk, ShareTalkingMember]:
+def share_reader(partitions: int = 4) -> tuple[ShareGroupTalk, ShareGroupMember]:
     """Return a talk about one topic, and a member that reads it."""
-    talk = ShareTalk({"t": partitions})
+    talk = ShareGroupTalk({"t": partitions})
     member = talk.member("first")
     member.join("t")
     talk.settle([member])

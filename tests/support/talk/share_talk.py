@@ -127,7 +127,7 @@ class ShareTalk:
         updates = {key: update(text, **facts)}
         return _code(self.only(self.runner.run(lambda machine: machine.write(updates))))
 
-    def read(self, leader_epoch: int = -1, key: SharePartitionKey = KEY) -> StoredState | ErrorCode:
+    def read(self, leader_epoch: int = 0, key: SharePartitionKey = KEY) -> StoredState | ErrorCode:
         """Read a state."""
         found = self.only(self.runner.run(lambda machine: machine.read({key: leader_epoch})))
         return found if isinstance(found, StoredState) else _code(found)
@@ -143,9 +143,9 @@ class ShareTalk:
 
     def state(self, key: SharePartitionKey = KEY) -> tuple[int, int, str]:
         """Return the state epoch, the start offset and the runs."""
-        found = self.read(key=key)
-        assert isinstance(found, StoredState)
-        return found.state_epoch, found.start_offset, told(list(found.batches))
+        found = self.machine.state_of(key)
+        assert found is not None
+        return found.state_epoch, found.start_offset, told(found.batches)
 
     def only(self, answer: Pending[dict[SharePartitionKey, Any]]) -> Any:
         """Return the one result of an operation that is complete."""

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.model.coordination import CoordinatorRecord
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
 from barnabas.model.settings import ShareSettings
 from barnabas.model.share_state import SharePartitionKey, StateSummary, StoredState
@@ -77,12 +77,13 @@ class TestRead:
         assert isinstance(found, StoredState)
         assert len(found.batches) == 2
         assert talk.read(4) is ErrorCode.FENCED_LEADER_EPOCH
+        assert talk.read(-1) is ErrorCode.FENCED_LEADER_EPOCH
         assert talk.write("9 k1", leader_epoch=4) is ErrorCode.FENCED_LEADER_EPOCH
         assert talk.write("9 k1", leader_epoch=5) is OK
 
     def test_only_a_newer_epoch_is_stored(self, talk: ShareTalk) -> None:
         talk.initialize()
-        for epoch in (-1, 0, 1, 1, -1):
+        for epoch in (0, 1, 1):
             talk.read(epoch)
         assert kinds(talk.runner.records) == "su"
 
@@ -133,7 +134,7 @@ class TestWrite:
         talk.initialize()
         talk.initialize(key=OTHER)
         updates = {KEY: update("0 k1"), NOWHERE: update("0 k1"), OTHER: update("1 k1")}
-        results = []
+        results: list[dict[SharePartitionKey, ApiError | None]] = []
         talk.runner.run(lambda machine: machine.write(updates)).when_done(results.append)
         assert [type(result).__name__ for result in results[0].values()] == [
             "NoneType",

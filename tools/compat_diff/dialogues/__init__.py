@@ -9,6 +9,7 @@ from tools.compat_diff.dialogues import (
     groups,
     producing,
     security,
+    sharing,
     topics,
     transactions,
 )
@@ -23,6 +24,7 @@ WRITTEN: dict[str, Dialogue] = {
     **committing.WRITTEN,
     **consumer_groups.WRITTEN,
     **transactions.WRITTEN,
+    **sharing.WRITTEN,
     **cluster.WRITTEN,
     **security.WRITTEN,
 }

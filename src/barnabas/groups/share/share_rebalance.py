@@ -90,8 +90,8 @@ def _assignable(group: ShareGroup, members: Members, image: Image) -> dict[Topic
 
 def _is_pending(group: ShareGroup, members: Members, image: Image) -> bool:
     """Tell whether partitions were initialized that no member has in its target yet."""
-    if not members:
-        return False
+    if not members or group.epoch > group.assignment_epoch:
+        return False  # a new target is computed in any case
     targeted = frozenset[tuple[TopicId, int]]().union(*group.targets.values())
     return any(
         (topic_id, number) not in targeted

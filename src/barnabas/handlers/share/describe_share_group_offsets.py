@@ -2,8 +2,8 @@
 
 Version 1 has the lag: the records from the start offset on that are neither acknowledged nor
 archived. It is -1 where the share coordinator does not know how many these are. As in Kafka,
-missing state is no error: its start offset is -1. Without a list of topics all partitions with state
-are described, except those of topics that the caller may not describe.
+missing state is no error: its start offset is -1. Without a list of topics all partitions with
+state are described, except those of topics that the caller may not describe.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from barnabas.metadata.image import TopicImage
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.model.share_state import UNKNOWN_COUNT, UNKNOWN_OFFSET, ShareStates, StateSummary
+from barnabas.model.share_state import UNKNOWN_COUNT, UNKNOWN_OFFSET, StateSummary
 from barnabas.node.node import Node
 from barnabas.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
@@ -60,9 +60,7 @@ def handle(
 def _describe(
     node: Node, context: RequestContext, asked: DescribeShareGroupOffsetsRequestGroup
 ) -> Group | Pending[Group]:
-    group_id, states = asked.group_id, node.share_states
-    if states is None:
-        return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
+    group_id = asked.group_id
     try:
         shard = node.coordinators.groups.shard_for(group_id)
         initialized = shard.run(lambda: shard.machine.share.initialized(group_id))
@@ -73,9 +71,10 @@ def _describe(
         topics = (
             _known(node, context, known) if asked.topics is None else _named(node, context, asked)
         )
-        return _with_offsets(node, states, Group(group_id=group_id, topics=topics))
+        return _with_offsets(node, Group(group_id=group_id, topics=topics))
 
-    return then(initialized, describe).or_refused(lambda code: _refused(group_id, code))
+    described: Pending[Group] = then(initialized, describe)
+    return described.or_refused(lambda code: _refused(group_id, code))
 
 
 def _refused(group_id: str, code: ErrorCode, message: str | None = None) -> Group:
@@ -129,7 +128,7 @@ def _unknown(name: str, numbers: Iterable[int], topic: TopicImage | None) -> Top
     return answer
 
 
-def _with_offsets(node: Node, states: ShareStates, group: Group) -> Pending[Group]:
+def _with_offsets(node: Node, group: Group) -> Pending[Group]:
     """Ask share coordinators for summaries, then leaders for end offsets; fill them in."""
 
     def summarized(found: list[Summaries]) -> Pending[Group]:
@@ -137,13 +136,11 @@ def _with_offsets(node: Node, states: ShareStates, group: Group) -> Pending[Grou
         counted = [place for place, each in summaries.items() if _has_lag(each)]
         return end_offsets(node, counted).map(lambda ends: _filled(group, summaries, ends))
 
-    asked = [_summarize(node, states, group.group_id, topic) for topic in group.topics]
+    asked = [_summarize(node, group.group_id, topic) for topic in group.topics]
     return then(all_of(asked), summarized)
 
 
-def _summarize(
-    node: Node, states: ShareStates, group_id: str, topic: Topic
-) -> Summaries | Pending[Summaries]:
+def _summarize(node: Node, group_id: str, topic: Topic) -> Summaries | Pending[Summaries]:
     found = node.image.topic_by_id(topic.topic_id)
     if found is None:
         return {}
@@ -154,7 +151,7 @@ def _summarize(
     }
     if not epochs:
         return {}
-    return states.summarize(group_id, found.topic_id, epochs).map(
+    return node.share_states.summarize(group_id, found.topic_id, epochs).map(
         lambda summaries: {
             TopicPartition(topic.topic_name, number): each for number, each in summaries.items()
         }

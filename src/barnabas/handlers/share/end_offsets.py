@@ -1,4 +1,4 @@
-"""Finds the end offsets of partitions, wherever they lie: their leaders are asked as by a client."""
+"""Finds the end offsets of partitions: asks their leaders for them, as a client would."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -34,7 +34,9 @@ def end_offsets(node: Node, partitions: Iterable[TopicPartition]) -> Pending[End
             found[place] = ErrorCode.LEADER_NOT_AVAILABLE
         else:
             by_leader.setdefault(leader, []).append(place)
-    asked = [_ask(node, leader, places) for leader, places in by_leader.items()]
+    asked: list[EndOffsets | Pending[EndOffsets]] = [
+        _ask(node, leader, places) for leader, places in by_leader.items()
+    ]
     return all_of(asked).map(partial(_joined, found))
 
 

@@ -188,14 +188,14 @@ class ShareStateClient:
 
     def _send(self, questions: Sequence[AnyQuestion]) -> None:
         """Ask the brokers that coordinate; each gets the questions of one kind together."""
-        by_broker: dict[tuple[NodeId, int], list[AnyQuestion]] = {}
+        by_broker: dict[tuple[NodeId, str], list[AnyQuestion]] = {}
         for question in questions:
             try:
                 broker = self._coordinators.broker_for(question.key.coordinator_key)
             except ApiError as error:
                 self._take(question, error)
             else:
-                by_broker.setdefault((broker, id(question.kind)), []).append(question)
+                by_broker.setdefault((broker, question.kind.name), []).append(question)
         for (broker, _), asked in by_broker.items():
             for part in _without_repeats(asked):
                 if broker == self._host.node_id:

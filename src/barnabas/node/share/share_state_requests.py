@@ -37,6 +37,7 @@ R = TypeVar("R")
 class StateRequest(Generic[Q, R]):
     """One kind of request to share coordinators."""
 
+    name: str
     operation: Operation[Q, R]
     request: Callable[..., Message]
     topic: Callable[..., Message]
@@ -117,6 +118,7 @@ def _summary(part: read_share_group_state_summary.PartitionResult) -> StateSumma
 
 
 INITIALIZE: StateRequest[tuple[int, int], None] = StateRequest(
+    name="initialize",
     operation=ShareStateMachine.initialize,
     request=initialize_share_group_state.InitializeShareGroupStateRequest,
     topic=initialize_share_group_state.InitializeStateData,
@@ -126,6 +128,7 @@ INITIALIZE: StateRequest[tuple[int, int], None] = StateRequest(
     result=lambda _: None,
 )
 READ: StateRequest[int, StoredState] = StateRequest(
+    name="read",
     operation=ShareStateMachine.read,
     request=read_share_group_state.ReadShareGroupStateRequest,
     topic=read_share_group_state.ReadStateData,
@@ -135,6 +138,7 @@ READ: StateRequest[int, StoredState] = StateRequest(
     result=_stored,
 )
 WRITE: StateRequest[StateUpdate, None] = StateRequest(
+    name="write",
     operation=ShareStateMachine.write,
     request=write_share_group_state.WriteShareGroupStateRequest,
     topic=write_share_group_state.WriteStateData,
@@ -142,6 +146,7 @@ WRITE: StateRequest[StateUpdate, None] = StateRequest(
     result=lambda _: None,
 )
 DELETE: StateRequest[None, None] = StateRequest(
+    name="delete",
     operation=ShareStateMachine.delete,
     request=delete_share_group_state.DeleteShareGroupStateRequest,
     topic=delete_share_group_state.DeleteStateData,
@@ -149,6 +154,7 @@ DELETE: StateRequest[None, None] = StateRequest(
     result=lambda _: None,
 )
 SUMMARIZE: StateRequest[int, StateSummary] = StateRequest(
+    name="summarize",
     operation=ShareStateMachine.summarize,
     request=read_share_group_state_summary.ReadShareGroupStateSummaryRequest,
     topic=read_share_group_state_summary.ReadStateSummaryData,

@@ -1,4 +1,4 @@
-"""The rows of the APIs of share groups."""
+"""The rows of the APIs for members and offsets of share groups."""
 
 from barnabas.handlers.rows.needs import (
     DELETE_GROUP,
@@ -37,7 +37,7 @@ from barnabas.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
-SHARE_ROWS: tuple[Row, ...] = (
+SHARE_GROUP_ROWS: tuple[Row, ...] = (
     Api(
         ApiKey.SHARE_GROUP_HEARTBEAT,
         1,
