@@ -143,7 +143,7 @@ def test_an_exception_gives_back_what_is_held(bootstrap: str, queue: Queue) -> N
 
 def test_auto_ack_answers_when_the_next_message_is_wanted(bootstrap: str, queue: Queue) -> None:
     queue.put_many([f"{each}" for each in range(30)])
-    with Queue(queue.topic, bootstrap, auto_ack=True) as worker:
+    with Queue(queue.topic, bootstrap, auto_ack=True, prefetch=10) as worker:
         assert {each.text for each in islice(worker, 30)} == {f"{each}" for each in range(30)}
     assert eventually(lambda: queue.stats().depth == 0)
 

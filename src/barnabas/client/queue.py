@@ -56,7 +56,8 @@ class Queue:
     ) -> None:
         """Connect on first use. The group is named like the topic, unless you name another.
 
-        `prefetch` messages come with one request; they are held until you take them.
+        With `prefetch` one request brings more messages than you wait for, which is faster for
+        short jobs. They are held meanwhile, and given back on `close`, which counts as a delivery.
         """
         if not isinstance(auto_ack, bool):
             raise SettingError(f"auto_ack={auto_ack!r} is not known; write True or False")

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from barnabas.client.client_settings import Setting, Settings, common
 from barnabas.client.errors import ArgumentError, SettingError
 
-PREFETCH = 10
+PREFETCH = 1
+"""Nothing ahead: a message that is held and given back has used up one of its deliveries."""
 PREFETCH_MAX = 1000
 
 

@@ -39,6 +39,8 @@ IDLE_S = 1.0
 """How long the thread sleeps at most."""
 LINGER_S = 0.005
 """How long an acknowledgement waits for others, when no fetch is due."""
+RECORDS_MAX = 1000
+"""How many records one request brings at most, unless the limits ask for more."""
 CLOSE_S = 5.0
 """How long `close` waits for the last acknowledgements."""
 
@@ -80,7 +82,7 @@ class ShareConsumer:
         self._arriving: list[tuple[ShareSession, Ack]] = []
         self._ack_since_s: float | None = None
         self._outstanding = 0
-        self._waiting = 0
+        self._waiting = 0  # how many records the program waits for
         self._flushing = 0
         self._failure: LinkError | None = None
         self._is_closing = False
@@ -110,7 +112,7 @@ class ShareConsumer:
         self.start()
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         with self._state:
-            self._waiting += 1
+            self._waiting += count_max
             try:
                 while True:
                     self._drop_expired()
@@ -122,7 +124,7 @@ class ShareConsumer:
                     self._waker.wake()
                     self._state.wait(left_s)
             finally:
-                self._waiting -= 1
+                self._waiting -= count_max
 
     def acknowledge(
         self,
@@ -277,7 +279,13 @@ class ShareConsumer:
             leader.acknowledge()
         elif wants_records:
             self._note_acks_sent()
-            leader.fetch(self._limits)
+            leader.fetch(self._limits_now())
+
+    def _limits_now(self) -> FetchLimits:
+        """Ask for what the program waits for, or for more if it wants some ahead."""
+        with self._state:
+            waiting = min(self._waiting, RECORDS_MAX)
+        return self._limits._replace(records=max(self._limits.records, waiting))
 
     def _is_hungry(self) -> bool:
         with self._state:

@@ -11,9 +11,9 @@ from barnabas.protocol.messages.share_fetch import (
     ShareFetchResponse,
 )
 from barnabas.protocol.records import Record
+from barnabas.wire.acquired_records import decode
 from barnabas.wire.cluster_wire import Node, require
 from barnabas.wire.pipeline import Pipeline
-from barnabas.wire.share_records import decode
 from barnabas.wire.share_session import ShareSession
 from barnabas.wire.share_values import Ack, FetchLimits, Place, ShareRecord
 from barnabas.wire.wire_failures import LinkError

@@ -10,7 +10,7 @@ from barnabas.admin.wording import plural
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.common.output import print_json, print_table, say
 from barnabas.cli.queue import queue_messages as messages
-from barnabas.cli.queue.queue_options import Group, Name, open_queue
+from barnabas.cli.queue.queue_arguments import Group, Name, open_queue
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 

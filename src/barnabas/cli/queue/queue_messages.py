@@ -12,7 +12,7 @@ from barnabas.admin.record_lines import record_line
 from barnabas.admin.wording import plural
 from barnabas.cli.common.failure import CommandError, warn
 from barnabas.cli.common.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
-from barnabas.cli.queue.queue_options import Group, Name, client_settings, open_queue
+from barnabas.cli.queue.queue_arguments import Group, Name, client_settings, open_queue
 
 if TYPE_CHECKING:
     from barnabas.client import Consumer, Message, Queue, QueueMessage

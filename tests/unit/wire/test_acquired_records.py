@@ -1,7 +1,7 @@
 """Tests what a share consumer makes of whole batches of which it has acquired some offsets."""
 
 from barnabas.protocol.messages.share_fetch import AcquiredRecords
-from barnabas.wire.share_records import decode
+from barnabas.wire.acquired_records import decode
 from barnabas.wire.share_values import AckKind
 from tests.support.talk.requests import batch
 
