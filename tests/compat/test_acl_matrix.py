@@ -145,7 +145,7 @@ class Kafka:
             return False
         if api != "ShareGroupDescribe":
             left = self.admin.ask(heartbeat_request(SECRET_GROUP, None, epoch=-1), 1).error_code
-            return altered.error_code == 0 and left != 0
+            return bool(altered.error_code == 0 and left != 0)
         joined = self.admin.ask(heartbeat_request(SECRET_GROUP, both), 1)
         topics = joined.assignment.topic_partitions if joined.assignment else ()
         return len(topics) == len(both)

@@ -145,7 +145,7 @@ OWN_CONFIGS = "DescribeConfigs of a broker lists its own configs and those of Ka
 REFUSED_CONFIGS = (
     "internal configs and configs that it does not know itself are refused with INVALID_CONFIG"
 )
-NO_CONFIGS = "Loggers and groups have no configs"
+NO_CONFIGS = "Loggers have no configs"
 HEADER_ONLY = (
     "Batches are checked by their header and checksum. The broker reads the records inside only"
 )

@@ -20,7 +20,16 @@ from barnabas.metadata.config_definition import (
     boolean,
     choice,
     int32,
+    text,
     unknown,
+)
+from barnabas.model.dead_letter_rules import (
+    COPY_RECORD,
+    DEFAULT_PREFIX,
+    FLOOD_LIMIT,
+    TOPIC_NAME,
+    DeadLetterRules,
+    problem_with,
 )
 from barnabas.model.durations import parse_duration_ms
 from barnabas.model.errors import ApiError, ErrorCode
@@ -59,6 +68,7 @@ class OffsetReset(NamedTuple):
 
 
 LATEST = OffsetReset(Reset.LATEST)
+EARLIEST = OffsetReset(Reset.EARLIEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +98,9 @@ class ShareGroupConfig:
 
     heartbeat_interval_ms: int
     """How often members send heartbeats."""
+
+    dead_letters: DeadLetterRules | None = None
+    """Where records go that the group gives up on; None if they are only archived."""
 
 
 class Bounds(NamedTuple):
@@ -128,6 +141,7 @@ def resolve(configs: Mapping[str, str], settings: ShareSettings) -> ShareGroupCo
         renew_enabled=configs.get(RENEW, "true").lower() != "false",
         session_timeout_ms=number(SESSION),
         heartbeat_interval_ms=number(HEARTBEAT),
+        dead_letters=_dead_letters(configs),
     )
 
 
@@ -140,6 +154,9 @@ def check(configs: Mapping[str, str], settings: ShareSettings) -> None:
         DEFINITIONS[name].parse(value)
         if name in bounds:
             _check_bounds(name, int(value), bounds[name])
+    problem = problem_with(configs.get(TOPIC_NAME, "").strip() or DEFAULT_PREFIX)
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_CONFIG, problem)
     resolved = resolve(configs, settings)
     if resolved.session_timeout_ms <= resolved.heartbeat_interval_ms:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{SESSION} must be greater than {HEARTBEAT}.")
@@ -184,6 +201,14 @@ def _value(configs: Mapping[str, str], name: str, read: Callable[[str], T], defa
         return default
 
 
+def _dead_letters(configs: Mapping[str, str]) -> DeadLetterRules | None:
+    topic = configs.get(TOPIC_NAME, "").strip()
+    if not topic:
+        return None
+    copies = configs.get(COPY_RECORD, "true").strip().lower() != "false"
+    return DeadLetterRules(topic, copies, _value(configs, FLOOD_LIMIT, int, 0))
+
+
 def _reset_rule() -> Rule:
     def read(text: str) -> Value:
         offset_reset(text)
@@ -209,6 +234,25 @@ def _number(name: str, least: int, documentation: str) -> ConfigDefinition:
 DEFINITIONS: dict[str, ConfigDefinition] = {
     each.name: each
     for each in (
+        ConfigDefinition(
+            name=COPY_RECORD,
+            rule=boolean(),
+            default="true",
+            documentation="Whether a dead letter is the whole record, and not only headers.",
+        ),
+        ConfigDefinition(
+            name=FLOOD_LIMIT,
+            rule=int32(0),
+            default="0",
+            documentation="So many dead letters of a partition in a minute pause its delivery "
+            "until the minute is over; 0 for no limit.",
+        ),
+        ConfigDefinition(
+            name=TOPIC_NAME,
+            rule=text(),
+            default="",
+            documentation="The topic for records that the group gives up on; empty for none.",
+        ),
         ConfigDefinition(
             name=OFFSET_RESET,
             rule=_reset_rule(),

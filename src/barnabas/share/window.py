@@ -16,6 +16,9 @@ if that fails, only the delivery count is lost.
 
 A record that fails again and again must not take its neighbours with it. From half of the allowed
 deliveries on, a run of offsets is delivered alone and in smaller and smaller parts.
+
+Where a group has a dead-letter topic, a record that is not delivered again waits for its dead
+letter (ARCHIVING). Members neither hold nor get it; `archive` ends that once it is written.
 """
 
 from collections.abc import Sequence
@@ -23,9 +26,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.model.share_state import DeliveryState, StateBatch
+from barnabas.model.share_state import COMPLETE, DeliveryState, StateBatch
 from barnabas.share.cells import (
     ACQUIRED_RUN,
+    ARCHIVING_RUN,
     AVAILABLE,
     AVAILABLE_RUN,
     COMPLETE_RUN,
@@ -34,6 +38,7 @@ from barnabas.share.cells import (
     batches_of,
     cell,
     change_to,
+    count_archiving,
     count_complete,
     deliveries_of,
     end_of_delivery,
@@ -72,6 +77,8 @@ class WindowLimits(NamedTuple):
     deliveries_max: int = 5
     locks_max: int = 2000
     span_max: int = SPAN_MAX
+    has_dead_letters: bool = False
+    """Whether what is not delivered again waits for a dead letter before it is archived."""
 
 
 class _Run(NamedTuple):
@@ -103,6 +110,12 @@ class Window:
         """The start offset: everything below it is done with."""
         self.complete_count = 0
         """How many offsets from the start offset on are acknowledged or archived."""
+        self.archiving_count = 0
+        """How many offsets wait for a dead letter."""
+        self.dead_count = 0
+        """How many offsets began to wait for one, ever since."""
+        self._had_dead_letters = False
+        """Whether a run may become ARCHIVING, even if the group has no dead letters by now."""
         self._cells = bytearray()
         self._leases = Leases()
         self._hint = 0
@@ -110,6 +123,7 @@ class Window:
         for batch in batches:
             self._load(batch)
         self.complete_count = count_complete(self._cells)
+        self.archiving_count = count_archiving(self._cells)
         self._advance()
 
     @property
@@ -121,6 +135,15 @@ class Window:
     def locks(self) -> int:
         """How many offsets members hold."""
         return self._leases.held
+
+    @property
+    def cells(self) -> bytes:
+        """The state and the count of each offset from the start offset on; see `cells.py`."""
+        return bytes(self._cells)
+
+    def lease_at(self, offset: int) -> Lease | None:
+        """Return the lease of an offset of the window; None if no member holds it."""
+        return self._leases.by_number.get(self._leases.numbers[offset - self.start])
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -171,14 +194,14 @@ class Window:
     def skip(self, first: int, last: int) -> list[StateBatch]:
         """Archive what is available between two offsets: the log has no records there.
 
-        Return what to store. A gap behind a long window is skipped as far as the window may reach;
-        once the window is empty, the rest costs nothing.
+        Return what to store. A gap behind the window's end is skipped as far as the window may
+        reach; once the window is empty, the rest costs nothing.
         """
         if not self._cells and first <= self.start <= last:
             self.start = last + 1
             return []
-        if last >= self.end >= first:
-            self._extend(last)
+        if last >= self.end:
+            self._extend(last)  # else what is acquired next would reach over the gap
         index, end = max(0, first - self.start), max(0, last - self.start + 1)
         skipped: list[StateBatch] = []
         for run in list(AVAILABLE_RUN.finditer(self._cells, index, end)):
@@ -197,8 +220,8 @@ class Window:
         table = {
             AcknowledgeType.GAP: change_to(DeliveryState.ARCHIVED),
             AcknowledgeType.ACCEPT: change_to(DeliveryState.ACKNOWLEDGED),
-            AcknowledgeType.REJECT: change_to(DeliveryState.ARCHIVED),
-            AcknowledgeType.RELEASE: end_of_delivery(self.limits.deliveries_max),
+            AcknowledgeType.REJECT: change_to(self._last_state()),
+            AcknowledgeType.RELEASE: self._end_of_delivery(),
         }
         runs = [_Run(ack.first, ack.last, table[ack.kind]) for ack in found if ack.kind in table]
         for run in runs:
@@ -226,10 +249,19 @@ class Window:
     def complete_count_after(self, change: Change) -> int:
         """Return the count of complete offsets once a change is committed."""
         return self.complete_count + sum(
-            each.last - each.first + 1
-            for each in self.batches(change)
-            if each.state is not DeliveryState.AVAILABLE
+            each.last - each.first + 1 for each in self.batches(change) if each.state in COMPLETE
         )
+
+    def start_after(self, changes: Sequence[Change]) -> int:
+        """Return the start offset once changes are committed."""
+        clipped = [(*self._clipped(run), run.table) for each in changes for run in each.runs]
+        if not any(index == 0 < end for index, end, _ in clipped):
+            return self.start
+        cells = bytearray(self._cells)
+        for index, end, table in clipped:
+            cells[index:end] = cells[index:end].translate(table)
+        done = COMPLETE_RUN.match(cells)
+        return self.start if done is None else self.start + done.end()
 
     def commit(self, change: Change) -> None:
         """Apply a change that is stored."""
@@ -268,6 +300,30 @@ class Window:
         self._advance()
         return ended
 
+    def archiving(self, first: int, count_max: int) -> list[StateBatch]:
+        """Return the first offsets from one on that wait for a dead letter, as equal runs."""
+        found: list[StateBatch] = []
+        for run in ARCHIVING_RUN.finditer(self._cells, max(0, first - self.start)):
+            if count_max <= 0:
+                break
+            content = self._cells[run.start() : min(run.end(), run.start() + count_max)]
+            found += batches_of(self.start + run.start(), content)
+            count_max -= len(content)
+        return found
+
+    def archive(self, first: int, last: int) -> list[StateBatch]:
+        """Archive what waits for a dead letter between two offsets; return what to store."""
+        index, end = max(0, first - self.start), max(0, last - self.start + 1)
+        archived: list[StateBatch] = []
+        for run in list(ARCHIVING_RUN.finditer(self._cells, index, end)):
+            self.archiving_count -= run.end() - run.start()
+            self._translate(run.start(), run.end(), change_to(DeliveryState.ARCHIVED))
+            self.complete_count += run.end() - run.start()
+            content = self._cells[run.start() : run.end()]
+            archived += batches_of(self.start + run.start(), content)
+        self._advance()
+        return archived
+
     def move_start(self, offset: int) -> bool:
         """Forget everything below an offset: the log begins there now. Return whether that moved.
 
@@ -286,7 +342,7 @@ class Window:
             return
         self._extend(batch.last)
         stored = batch.state
-        if stored not in {DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED}:
+        if stored not in COMPLETE and stored is not DeliveryState.ARCHIVING:
             stored = DeliveryState.AVAILABLE
         value, size = cell(stored, batch.deliveries), batch.last - first + 1
         index = first - self.start
@@ -337,9 +393,19 @@ class Window:
                 raise ApiError(ErrorCode.INVALID_RECORD_STATE, problem)
         return found
 
+    def _end_of_delivery(self) -> bytes:
+        return end_of_delivery(self.limits.deliveries_max, self._last_state())
+
+    def _last_state(self) -> DeliveryState:
+        """Return what becomes of an offset that is not delivered again."""
+        if not self.limits.has_dead_letters:
+            return DeliveryState.ARCHIVED
+        self._had_dead_letters = True
+        return DeliveryState.ARCHIVING
+
     def _end_lease(self, lease: Lease) -> list[StateBatch]:
         """End the deliveries of a lease, except what is being stored."""
-        table = end_of_delivery(self.limits.deliveries_max)
+        table = self._end_of_delivery()
         ended: list[StateBatch] = []
         for index, end in list(self._leases.runs(lease, self.start)):
             for run in list(ACQUIRED_RUN.finditer(self._cells, index, end)):
@@ -354,8 +420,15 @@ class Window:
         self._translate(index, end, table)
         self._leases.take(index, end)
         self.complete_count += count_complete(self._cells[index:end])
+        if self._had_dead_letters:
+            self._count_dead(index, end)
         if AVAILABLE.search(self._cells, index, end) is not None:
             self._hint = min(self._hint, index)
+
+    def _count_dead(self, index: int, end: int) -> None:
+        count = count_archiving(self._cells[index:end])
+        self.archiving_count += count
+        self.dead_count += count
 
     def _translate(self, index: int, end: int, table: bytes) -> None:
         self._cells[index:end] = self._cells[index:end].translate(table)
@@ -375,6 +448,8 @@ class Window:
     def _drop(self, count: int) -> None:
         """Forget the first offsets; the caller moves the start offset."""
         self.complete_count -= count_complete(self._cells[:count])
+        if self.archiving_count:
+            self.archiving_count -= count_archiving(self._cells[:count])
         self._leases.drop_first(count)
         del self._cells[:count]
         self._hint = max(0, self._hint - count)

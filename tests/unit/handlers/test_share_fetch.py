@@ -10,8 +10,9 @@ from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.model.callers import unauthenticated
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
-from barnabas.model.share_state import DeliveryState
+from barnabas.model.share_state import DeliveryState, StateBatch
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.share_partition import RETRY_MS
 from barnabas.node.share.sharing import Sharing
 from barnabas.protocol.messages import share_acknowledge as ack_messages
 from barnabas.protocol.messages import share_fetch as messages
@@ -267,6 +268,51 @@ def test_what_could_not_be_stored_is_still_the_members(
     assert ann.result((0, 9, [ACCEPT])) == 0
 
 
+def test_what_waits_behind_a_failed_write_is_stored_later(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take()
+    stored.holds_writes = True
+    ann.acknowledge((0, 9, [ACCEPT]))
+    later = ann.acknowledge((10, 19, [ACCEPT]))
+    stored.end_write(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert later.waiting
+    stored.holds_writes = False
+    talk.pass_time(RETRY_MS)
+    ((partition,),) = [topic.partitions for topic in later.answer.responses]
+    assert partition.error_code == 0
+
+
+def test_a_failed_write_is_repeated_with_the_newest_state_of_each_offset(
+    talk: Dialogue, ann: Member, bob: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    ann.fetch(epoch=-1)
+    assert bob.take(records=1) == [(0, 9, 2)]
+    bob.fetch(epoch=-1)
+    stored.end_write(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    talk.pass_time(RETRY_MS)
+    (write,) = stored.held
+    assert write.update.batches == [StateBatch(0, 9, DeliveryState.AVAILABLE, 2)]
+
+
+def test_an_acknowledgement_of_what_is_done_with_waits_until_that_is_stored(
+    talk: Dialogue, ann: Member, stored: StoredShares, rules: Rules
+) -> None:
+    rules.deliveries_max = 1
+    ann.take(records=1)
+    stored.holds_writes = True
+    talk.pass_time(LOCK_MS)
+    exchange = ann.acknowledge((0, 0, [ACCEPT]))
+    assert exchange.waiting
+    stored.end_write()
+    stored.end_write()
+    ((partition,),) = [topic.partitions for topic in exchange.answer.responses]
+    assert partition.error_code == 0
+    assert stored.starts.popitem()[1] == 10
+
+
 def test_a_record_comes_again_when_its_time_has_passed(
     talk: Dialogue, ann: Member, bob: Member
 ) -> None:
@@ -353,6 +399,31 @@ def test_a_new_leader_knows_what_was_stored(
     ann.result((0, 4, [ACCEPT]), (20, 24, [RELEASE]))
     talk.node.sharing.partitions._by_key.clear()  # as after a change of the leader
     assert bob.take() == [(5, 19, 1), (20, 24, 2), (25, 29, 1)]
+
+
+def test_a_group_without_members_begins_with_what_is_stored(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take()
+    ann.result((0, 29, [ACCEPT]))
+    ann.fetch(epoch=-1)
+    (key,) = stored.starts
+    stored.starts[key] = 5  # as an operator would
+    ann.epoch = 0
+    assert ann.take() == [(5, 29, 1)]
+
+
+def test_a_window_is_kept_until_it_is_stored(
+    talk: Dialogue, ann: Member, bob: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    acknowledged = ann.acknowledge((0, 9, [ACCEPT]))
+    ann.send(epoch=-1)
+    assert bob.take() == [(10, 29, 1)]
+    stored.end_write()
+    assert not acknowledged.waiting
+    assert bob.take() == []
 
 
 @pytest.mark.parametrize(

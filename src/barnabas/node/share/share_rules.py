@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from barnabas.metadata.share_group_config import LATEST, OffsetReset, resolve
+from barnabas.model.dead_letter_rules import DeadLetterRules
 from barnabas.model.settings import ShareSettings
 
 
@@ -17,6 +18,8 @@ class GroupRules:
     reads_committed: bool = False
     can_renew: bool = True
     reset: OffsetReset = LATEST
+    dead_letters: DeadLetterRules | None = None
+    """Where records go that are not delivered again; None if they are only archived."""
 
 
 class RulesOfGroups:
@@ -51,4 +54,5 @@ def _rules(configs: Mapping[str, str], settings: ShareSettings) -> GroupRules:
         reads_committed=config.read_committed,
         can_renew=config.renew_enabled,
         reset=config.offset_reset,
+        dead_letters=config.dead_letters,
     )
