@@ -33,6 +33,8 @@ class Rules:
     locks_max: int = 100
     reads_committed: bool = False
     can_renew: bool = True
+    backoff_ms: int = 0
+    backoff_max_ms: int = 0
 
 
 class Member:
@@ -349,6 +351,36 @@ def test_records_are_archived_at_the_limit_and_suspicious_ones_come_in_parts(
     assert ann.take([(0, 4, [RELEASE])], records=1) == [(0, 0, 3)]
     assert ann.result((0, 0, [RELEASE])) == 0
     assert ann.take(records=1) == [(1, 1, 3)]
+
+
+def test_what_is_released_waits_for_its_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms, rules.backoff_max_ms = 1_000, 1_500
+    ann.take(records=1)
+    bob.take()
+    assert ann.result((0, 3, [RELEASE]), (4, 9, [ACCEPT])) == 0
+    assert ann.take() == []
+    talk.pass_time(999)
+    assert ann.take() == []
+    waiting = ann.send(wait_ms=5_000)
+    talk.pass_time(1)
+    ((partition,),) = [topic.partitions for topic in waiting.answer.responses]
+    assert [(r.first_offset, r.last_offset) for r in partition.acquired_records] == [(0, 3)]
+    assert ann.result((0, 3, [RELEASE])) == 0
+    talk.pass_time(1_499)  # doubled, and cut at the limit
+    assert ann.take() == []
+    talk.pass_time(1)
+    assert ann.take() == [(0, 1, 3)]
+
+
+def test_a_lost_lock_brings_a_record_back_without_a_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms = rules.backoff_max_ms = LOCK_MS
+    ann.take()
+    talk.pass_time(LOCK_MS)
+    assert bob.take() == [(0, 29, 2)]
 
 
 def test_a_closed_session_gives_everything_back(ann: Member, bob: Member) -> None:
