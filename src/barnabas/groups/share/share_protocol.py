@@ -111,8 +111,8 @@ class ShareProtocol:
                     self._renew(group, member_id)
         self._settling.loaded()
 
-    def topics_changed(self, deleted: Sequence[str]) -> Outcome[None]:
-        """Record that topics changed, and forget deleted ones."""
+    def topics_changed(self, deleted: Sequence[str]) -> list[CoordinatorRecord]:
+        """Record that topics changed; return the records that forget deleted ones."""
         self._topic_changes += 1
         return self.deleting.forget_topics(deleted)
 
