@@ -315,6 +315,20 @@ def test_an_acknowledgement_of_what_is_done_with_waits_until_that_is_stored(
     assert stored.starts.popitem()[1] == 10
 
 
+def test_records_of_a_partition_that_is_lost_before_the_answer_are_not_sent(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    exchange = ann.send([(0, 9, [ACCEPT])])
+    talk.node.find("a", 0).leader_epoch += 1
+    stored.end_write()
+    ((partition,),) = [topic.partitions for topic in exchange.answer.responses]
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not partition.acquired_records
+    assert not partition.records
+
+
 def test_a_record_comes_again_when_its_time_has_passed(
     talk: Dialogue, ann: Member, bob: Member
 ) -> None:
