@@ -169,7 +169,7 @@ def check(configs: Mapping[str, str], settings: ShareSettings) -> None:
             _check_bounds(name, int(value), bounds[name])
     problem = problem_with(configs.get(TOPIC_NAME, "").strip() or DEFAULT_PREFIX)
     if problem is not None:
-        raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{TOPIC_NAME}: {problem}")
     resolved = resolve(configs, settings)
     if resolved.session_timeout_ms <= resolved.heartbeat_interval_ms:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{SESSION} must be greater than {HEARTBEAT}.")

@@ -13,7 +13,7 @@ from barnabas.node.share.share_partition import SharePartition
 from barnabas.node.share.sharing import Sharing
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import Record, build
-from barnabas.share.dead_letters import (
+from barnabas.share.dead_letter_records import (
     DELIVERED_TOO_OFTEN,
     REJECTED,
     WITHOUT_RECORD,

@@ -10,7 +10,7 @@ from barnabas.protocol.coordinator_records.share_update import Shipment as Messa
 from barnabas.protocol.coordinator_records.share_update import ShipmentRun as RunMessage
 from barnabas.protocol.records import Record, build, parse_header, records
 from barnabas.share import shipments
-from barnabas.share.dead_letters import (
+from barnabas.share.dead_letter_records import (
     DELIVERED_TOO_OFTEN,
     Letter,
     Origin,

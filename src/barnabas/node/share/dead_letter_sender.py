@@ -1,4 +1,4 @@
-"""Sends the dead letters of one share partition, each once (ADR 36).
+"""Sends the dead letters of one share partition, each once (ADR 38).
 
     offsets wait (ARCHIVING)
       -> their records are read, in steps, and become one batch
@@ -29,7 +29,7 @@ from barnabas.model.timers import Timer
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.dead_letter_reading import LETTERS_MAX, filled, missing, read_letters
 from barnabas.node.share.dead_letter_topics import DeadLetterTopics, Destination
-from barnabas.share.dead_letters import Letter, Source, packed, runs_of
+from barnabas.share.dead_letter_records import Letter, Source, packed, runs_of
 from barnabas.share.window import SPAN_MAX, Window
 from barnabas.storage.producers import SEQUENCE_MASK
 
