@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing.cluster_processes import ClusterProcesses
@@ -35,6 +35,9 @@ FACTOR = 10
 HELD = 60
 """For how many seconds an alert must have fired: as long as ten minutes of the shipped rules."""
 DISK_BYTES = 1 << 30
+PARTITIONS = 6
+SOCKET_TIMEOUT_MS = 60_000 // FACTOR
+"""A client that waits for a broker that hangs does so for a minute by default."""
 TRANSACTION_MS = 900_000
 OF_A_BUSY_MACHINE = {"LoopBusy", "LoopStalled", "ProduceSlow", "SyncSlow"}
 """They may fire for a good reason where other programs use the processors and the disk."""
@@ -52,8 +55,16 @@ class Scene:
         self.load = load
 
     def victim(self) -> int:
-        """Return a broker that is not the controller."""
-        return next(number for number in NODES if number != self.cluster.controller())
+        """Return a broker that leads partitions and is not the controller."""
+        controller = self.cluster.controller()
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        partitions = [TopicPartition("orders", number) for number in range(PARTITIONS)]
+        admin.elect_leaders(ElectionType.PREFERRED, partitions).result(PATIENCE_S)
+        eventually(lambda: self._leaders() == set(NODES), PATIENCE_S)
+        return next(number for number in NODES if number != controller)
+
+    def _leaders(self) -> set[int]:
+        return {self.cluster.leader_of("orders", number) for number in range(PARTITIONS)}
 
 
 class Load:
@@ -103,6 +114,7 @@ class Load:
                 "group.id": "billing",
                 "auto.offset.reset": "earliest",
                 "auto.commit.interval.ms": 500,
+                "socket.timeout.ms": SOCKET_TIMEOUT_MS,
                 "log_level": 0,
             }
         )
@@ -130,7 +142,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         )
         with cluster:
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-            made = admin.create_topics([NewTopic("orders", 6, 3), NewTopic("payments", 1, 3)])
+            made = admin.create_topics(
+                [NewTopic("orders", PARTITIONS, 3), NewTopic("payments", 1, 3)]
+            )
             for each in made.values():
                 each.result()
             load = Load(cluster.bootstrap, "orders")
