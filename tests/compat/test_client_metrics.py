@@ -32,7 +32,8 @@ TOOLS = "org.apache.kafka.tools"
 
 INTERVAL_MS = 200
 PATIENCE_S = 60.0
-JAVA_RECORDS = 400
+JAVA_RECORDS = 600
+"""Half a minute of a producer that sends 20 a second."""
 JAVA_SERIES = {
     "till": (
         "kafka_client_producer_record_queue_time_max",
