@@ -39,6 +39,7 @@ JAVA_SERIES = {
         "kafka_client_producer_record_queue_time_max",
         "kafka_client_producer_node_request_latency_max",
         "kafka_client_producer_produce_throttle_time_max",
+        "kafka_client_producer_buffer_available_bytes",
     ),
     "desk": (
         "kafka_client_consumer_fetch_manager_fetch_latency_max",
@@ -46,7 +47,7 @@ JAVA_SERIES = {
         "kafka_client_consumer_poll_idle_ratio_avg",
     ),
 }
-"""By client id: what the dashboard Clients shows of producers and of consumers."""
+"""By client id: what the dashboard Clients shows of clients, and a producer's free buffers."""
 
 
 @pytest.fixture
