@@ -40,7 +40,7 @@ SOCKET_TIMEOUT_MS = 60_000 // FACTOR
 """A client that waits for a broker that hangs does so for a minute by default."""
 TRANSACTION_MS = 900_000
 OF_AUDIT = 'kafka_consumergroup_lag{consumergroup="audit"}'
-OF_A_BUSY_MACHINE = {"LoopBusy", "LoopStalled", "ProduceSlow", "SyncSlow"}
+OF_A_BUSY_MACHINE = {"FetchSlow", "LoopBusy", "LoopStalled", "ProduceSlow", "SyncSlow"}
 """They may fire for a good reason where other programs use the processors and the disk."""
 
 
