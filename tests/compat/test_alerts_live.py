@@ -21,6 +21,7 @@ from barnabas.testing.free_ports import free_port
 from barnabas.testing.waiting import eventually
 from tests.support.clusters.cluster_ground import DISKS, NETWORK, Ground
 from tests.support.prometheus_server import (
+    OF_A_BUSY_MACHINE,
     PATIENCE_S,
     Prometheus,
     Watch,
@@ -40,8 +41,6 @@ SOCKET_TIMEOUT_MS = 60_000 // FACTOR
 """A client that waits for a broker that hangs does so for a minute by default."""
 TRANSACTION_MS = 900_000
 OF_AUDIT = 'kafka_consumergroup_lag{consumergroup="audit"}'
-OF_A_BUSY_MACHINE = {"FetchSlow", "LoopBusy", "LoopStalled", "ProduceSlow", "SyncSlow"}
-"""They may fire for a good reason where other programs use the processors and the disk."""
 
 
 class Scene:

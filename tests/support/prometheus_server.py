@@ -27,6 +27,8 @@ UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 DURATION = re.compile(r"(\d+)(ms|s|m|h)")
 DURATIONS = re.compile(r"\[[^]]*\]|\boffset \w+")
 """The durations of an expression."""
+OF_A_BUSY_MACHINE = {"FetchSlow", "LoopBusy", "LoopStalled", "ProduceSlow", "SyncSlow"}
+"""They may fire for a good reason where other programs use the processors and the disk."""
 LIMITS_S = {
     "DiskFullSoon": "4 * 3600",
     "GroupLosesRecords": "3600",
