@@ -127,8 +127,8 @@ spark-cluster: $(VENV)/.dev ## Run the telemetry pipeline on a standalone Spark 
 test-spark: $(VENV)/.dev ## The long tests with Spark: its JVM connector, real-time mode, the docs' examples (minutes).
 	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos" --ignore tests/compat/test_acl_matrix.py
 
-test-observability: $(VENV)/.dev ## Alert rules and dashboards with a real Prometheus, three brokers and the exporter (minutes).
-	@$(BIN)/python -m pytest -q tests/compat/test_prometheus.py -m slow
+test-observability: $(VENV)/.dev ## Alerts, dashboards, lag and metrics of clients with a real Prometheus, brokers that break and the exporter (15 minutes).
+	@$(BIN)/python -m pytest -q tests/compat/test_prometheus.py tests/compat/test_alerts_live.py tests/compat/test_client_metrics.py tests/cli/test_exporter_truth.py -m slow -o faulthandler_timeout=600
 
 fuzz-login: $(VENV)/.dev ## Send garbage to listeners with TLS and SASL before any login, INPUTS=n times (2,000 a second on a quiet machine).
 	@$(BIN)/python -m tools.fuzz_login --inputs $(INPUTS) --seed $(SEED)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from barnabas.admin.cluster_overview import FENCED
+from barnabas.admin.cluster_overview import FENCED, Broker
 from barnabas.console.state.broker_routes import slow_request
 from barnabas.monitor.states import GroupStatus
 from tests.support.console.made_states import TAKEN_MS, FakeWatcher, make_broker, make_state
@@ -222,7 +222,26 @@ def test_a_stopped_group_and_offline_partitions_are_alerts(watcher: FakeWatcher)
     with RunningConsole(watcher) as console:
         watcher.publish(state)
         wrong = {each["name"] for each in console.get("/api/alerts")["items"] if each["since_ms"]}
-    assert wrong == {"GroupStopped", "OfflinePartitions", "NoController", "LagTime"}
+    assert wrong == {"GroupStopped", "OfflinePartitions", "NoController"}
+
+
+@pytest.mark.parametrize(
+    ("brokers", "expected"),
+    [
+        ([make_broker(1), make_broker(2)], {"UnderReplicated"}),
+        ([make_broker(1), make_broker(2, FENCED)], {"BrokerDown"}),
+        ([make_broker(1), make_broker(2, disk_free=0.01)], {"DiskCritical"}),
+        ([make_broker(1), make_broker(2, disk_free=0.1)], {"DiskLow", "UnderReplicated"}),
+    ],
+    ids=["no cause", "fenced", "full disk", "not yet full disk"],
+)
+def test_one_cause_raises_one_alert(
+    watcher: FakeWatcher, brokers: list[Broker], expected: set[str]
+) -> None:
+    with RunningConsole(watcher) as console:
+        watcher.publish(make_state(brokers=brokers, under_replicated=[("orders", 0)]))
+        wrong = {each["name"] for each in console.get("/api/alerts")["items"] if each["since_ms"]}
+    assert wrong == expected
 
 
 def test_ten_thousand_topics_and_groups_are_listed_quickly() -> None:
