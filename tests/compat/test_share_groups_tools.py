@@ -106,7 +106,6 @@ def test_offsets_and_groups_are_deleted(
     assert group not in run(jvm, "--list")
 
 
-@pytest.mark.xfail(strict=True, reason="leaders keep their window after the last session")
 def test_a_group_reads_again_from_where_it_was_reset(
     jvm: Jvm, group: str, numbered: str, consumer: ShareConsumer, group_bootstrap: str
 ) -> None:
