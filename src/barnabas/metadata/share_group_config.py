@@ -20,7 +20,16 @@ from barnabas.metadata.config_definition import (
     boolean,
     choice,
     int32,
+    text,
     unknown,
+)
+from barnabas.model.dead_letter_rules import (
+    COPY_RECORD,
+    DEFAULT_PREFIX,
+    FLOOD_LIMIT,
+    TOPIC_NAME,
+    DeadLetterRules,
+    problem_with,
 )
 from barnabas.model.durations import parse_duration_ms
 from barnabas.model.errors import ApiError, ErrorCode
@@ -36,6 +45,8 @@ GROUPS_MAX = 10_000
 OFFSET_RESET, ISOLATION = "share.auto.offset.reset", "share.isolation.level"
 LOCK_DURATION, COUNT_LIMIT = "share.record.lock.duration.ms", "share.delivery.count.limit"
 RECORD_LOCKS, RENEW = "share.partition.max.record.locks", "share.renew.acknowledge.enable"
+BACKOFF, BACKOFF_MAX = "share.retry.backoff.ms", "share.retry.backoff.max.ms"
+BACKOFF_MS_MAX = 24 * 60 * 60 * 1000
 SESSION, HEARTBEAT = "share.session.timeout.ms", "share.heartbeat.interval.ms"
 
 BY_DURATION = "by_duration:"
@@ -59,6 +70,7 @@ class OffsetReset(NamedTuple):
 
 
 LATEST = OffsetReset(Reset.LATEST)
+EARLIEST = OffsetReset(Reset.EARLIEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +95,21 @@ class ShareGroupConfig:
     renew_enabled: bool = True
     """Whether consumers may renew their locks."""
 
+    retry_backoff_ms: int = 0
+    """How long a record that a consumer released waits before it is delivered again; the time
+    doubles with each delivery."""
+
+    retry_backoff_max_ms: int = 60_000
+    """How long it waits at most."""
+
     session_timeout_ms: int
     """After how long without a heartbeat a member is removed."""
 
     heartbeat_interval_ms: int
     """How often members send heartbeats."""
+
+    dead_letters: DeadLetterRules | None = None
+    """Where records go that the group gives up on; None if they are only archived."""
 
 
 class Bounds(NamedTuple):
@@ -106,6 +128,8 @@ def bounds_of(settings: ShareSettings) -> dict[str, Bounds]:
         LOCK_DURATION: _around(lock_ms, least_ms, most_ms),
         COUNT_LIMIT: _around(settings.delivery_count_limit, 2, 10),
         RECORD_LOCKS: _around(settings.partition_max_record_locks, 100, 4_000),
+        BACKOFF: Bounds(0, 0, BACKOFF_MS_MAX),
+        BACKOFF_MAX: Bounds(0, 60_000, BACKOFF_MS_MAX),
         SESSION: _around(settings.session_timeout_ms, 45_000, 60_000),
         HEARTBEAT: _around(settings.heartbeat_interval_ms, 5_000, 15_000),
     }
@@ -126,8 +150,11 @@ def resolve(configs: Mapping[str, str], settings: ShareSettings) -> ShareGroupCo
         delivery_count_limit=number(COUNT_LIMIT),
         partition_max_record_locks=number(RECORD_LOCKS),
         renew_enabled=configs.get(RENEW, "true").lower() != "false",
+        retry_backoff_ms=number(BACKOFF),
+        retry_backoff_max_ms=number(BACKOFF_MAX),
         session_timeout_ms=number(SESSION),
         heartbeat_interval_ms=number(HEARTBEAT),
+        dead_letters=_dead_letters(configs),
     )
 
 
@@ -140,6 +167,9 @@ def check(configs: Mapping[str, str], settings: ShareSettings) -> None:
         DEFINITIONS[name].parse(value)
         if name in bounds:
             _check_bounds(name, int(value), bounds[name])
+    problem = problem_with(configs.get(TOPIC_NAME, "").strip() or DEFAULT_PREFIX)
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{TOPIC_NAME}: {problem}")
     resolved = resolve(configs, settings)
     if resolved.session_timeout_ms <= resolved.heartbeat_interval_ms:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{SESSION} must be greater than {HEARTBEAT}.")
@@ -184,6 +214,14 @@ def _value(configs: Mapping[str, str], name: str, read: Callable[[str], T], defa
         return default
 
 
+def _dead_letters(configs: Mapping[str, str]) -> DeadLetterRules | None:
+    topic = configs.get(TOPIC_NAME, "").strip()
+    if not topic:
+        return None
+    copies = configs.get(COPY_RECORD, "true").strip().lower() != "false"
+    return DeadLetterRules(topic, copies, _value(configs, FLOOD_LIMIT, int, 0))
+
+
 def _reset_rule() -> Rule:
     def read(text: str) -> Value:
         offset_reset(text)
@@ -210,6 +248,25 @@ DEFINITIONS: dict[str, ConfigDefinition] = {
     each.name: each
     for each in (
         ConfigDefinition(
+            name=COPY_RECORD,
+            rule=boolean(),
+            default="true",
+            documentation="Whether a dead letter is the whole record, and not only headers.",
+        ),
+        ConfigDefinition(
+            name=FLOOD_LIMIT,
+            rule=int32(0),
+            default="0",
+            documentation="So many dead letters of a partition in a minute pause its delivery "
+            "until the minute is over; 0 for no limit.",
+        ),
+        ConfigDefinition(
+            name=TOPIC_NAME,
+            rule=text(),
+            default="",
+            documentation="The topic for records that the group gives up on; empty for none.",
+        ),
+        ConfigDefinition(
             name=OFFSET_RESET,
             rule=_reset_rule(),
             default=Reset.LATEST.value,
@@ -235,6 +292,10 @@ DEFINITIONS: dict[str, ConfigDefinition] = {
             default="true",
             documentation="Whether consumers may renew the locks of their records.",
         ),
+        _number(
+            BACKOFF, 0, "How long a record that was released waits; doubled with each delivery."
+        ),
+        _number(BACKOFF_MAX, 0, "How long a record that was released waits at most."),
         _number(SESSION, 1, "After how long without a heartbeat a member is removed."),
     )
 }

@@ -63,6 +63,7 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.node.share.first_offsets import first_offset
 from barnabas.node.share.share_rules import RulesOfGroups
 from barnabas.node.share.share_state_client import ShareStateClient
@@ -187,7 +188,15 @@ class Node:
             return first_offset(reset, partition, self.timers.wall_ms, self.outbox)
 
         return Sharing(
-            self.find, self.share_states, self.timers, rules.of, begin, settings.max_sessions
+            self.find,
+            self.share_states,
+            self.timers,
+            rules.of,
+            begin,
+            settings.max_sessions,
+            DeadLetterTopics(
+                self, self.peers, self.timers, self.outbox, lambda each: rules.of(each).dead_letters
+            ),
         )
 
     @property

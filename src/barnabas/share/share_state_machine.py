@@ -25,6 +25,7 @@ from barnabas.model.coordination import (
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import ShareSettings
 from barnabas.model.share_state import (
+    COMPLETE,
     UNKNOWN_COUNT,
     UNKNOWN_OFFSET,
     DeliveryState,
@@ -52,7 +53,7 @@ Change = tuple[R, CoordinatorRecord | None]
 """An answer, and the record that stores what it promises, if anything changes."""
 
 NO_STATE = StateSummary(0, 0, UNKNOWN_OFFSET, UNKNOWN_COUNT)
-STORED_STATES = (DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
+STORED_STATES = (DeliveryState.AVAILABLE, DeliveryState.ARCHIVING, *COMPLETE)
 
 
 class ShareStateMachine:
@@ -127,7 +128,9 @@ class ShareStateMachine:
             if leader_epoch < state.leader_epoch:
                 raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
             self._check_topic(key)
-            found = StoredState(state.state_epoch, state.start_offset, tuple(state.batches))
+            found = StoredState(
+                state.state_epoch, state.start_offset, tuple(state.batches), state.shipment
+            )
             if leader_epoch == state.leader_epoch:
                 return found, None
             fence = StateUpdate(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from barnabas.metadata.share_group_config import LATEST, OffsetReset, resolve
+from barnabas.model.dead_letter_rules import DeadLetterRules
 from barnabas.model.settings import ShareSettings
 
 
@@ -16,7 +17,11 @@ class GroupRules:
     locks_max: int
     reads_committed: bool = False
     can_renew: bool = True
+    backoff_ms: int = 0
+    backoff_max_ms: int = 0
     reset: OffsetReset = LATEST
+    dead_letters: DeadLetterRules | None = None
+    """Where records go that are not delivered again; None if they are only archived."""
 
 
 class RulesOfGroups:
@@ -50,5 +55,8 @@ def _rules(configs: Mapping[str, str], settings: ShareSettings) -> GroupRules:
         locks_max=config.partition_max_record_locks,
         reads_committed=config.read_committed,
         can_renew=config.renew_enabled,
+        backoff_ms=config.retry_backoff_ms,
+        backoff_max_ms=config.retry_backoff_max_ms,
         reset=config.offset_reset,
+        dead_letters=config.dead_letters,
     )

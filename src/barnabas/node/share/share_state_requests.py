@@ -27,6 +27,7 @@ from barnabas.protocol.messages import (
     read_share_group_state_summary,
     write_share_group_state,
 )
+from barnabas.share import shipments
 from barnabas.share.share_state_machine import Results, ShareStateMachine
 
 Q = TypeVar("Q")
@@ -95,6 +96,9 @@ def _written(number: int, update: StateUpdate) -> Message:
             )
             for batch in update.batches
         ],
+        shipment=shipments.as_message(
+            write_share_group_state.Shipment, write_share_group_state.ShipmentRun, update.shipment
+        ),
     )
 
 
@@ -108,7 +112,8 @@ def _stored(part: read_share_group_state.PartitionResult) -> StoredState:
         )
         for each in part.state_batches
     ]
-    return StoredState(part.state_epoch, part.start_offset, batches)
+    shipment = shipments.from_message(part.shipment)
+    return StoredState(part.state_epoch, part.start_offset, batches, shipment)
 
 
 def _summary(part: read_share_group_state_summary.PartitionResult) -> StateSummary:
