@@ -1,4 +1,4 @@
-"""Sends the dead letters of one share partition, each once (`docs/adr/0038-dead-letters-are-sent-once.md`).
+"""Sends the dead letters of one share partition, each once (ADR 38).
 
     offsets wait (ARCHIVING)
       -> their records are read, in steps, and become one batch
