@@ -134,7 +134,9 @@ class WindowMachine(RuleBasedStateMachine):
         assert count == sum(self._is_complete(each) for each in self.model.values()) + sum(
             state in {ACKNOWLEDGED, ARCHIVED} for offset, state in changed if offset >= self.start
         )
+        start = self.window.start_after([change])
         self.window.commit(change)
+        assert self.window.start == start
         self.store(batches)
         for offset, state in changed:
             if offset in self.model:
@@ -338,3 +340,10 @@ class WindowMachine(RuleBasedStateMachine):
 
 TestWindow = WindowMachine.TestCase
 TestWindow.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+
+
+def test_a_gap_behind_the_end_of_the_window_is_not_acquired() -> None:
+    window = Window(0, limits=LIMITS)
+    assert window.skip(3, 3) == [StateBatch(3, 3, ARCHIVED, 0)]
+    acquired = window.acquire("ann", 0, 5, records_max=12, deadline_ms=LOCK_MS)
+    assert acquired == [(0, 2, 1), (4, 5, 1)]

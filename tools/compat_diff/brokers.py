@@ -32,6 +32,8 @@ group.initial.rebalance.delay.ms=0
 controller.quorum.append.linger.ms=5
 group.consumer.assignment.interval.ms=0
 group.consumer.assignor.offload.enable=false
+group.share.assignment.interval.ms=0
+group.share.assignor.offload.enable=false
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 """

@@ -334,6 +334,24 @@ TABLE: tuple[Explained, ...] = (
         between(5000, 200),
     ),
     Explained(
+        "members get a heartbeat interval of 200 ms",
+        "ShareGroupHeartbeat",
+        "heartbeat_interval_ms",
+        between(5000, 200),
+    ),
+    Explained(
+        "A member that sends its previous epoch gets its assignment again",
+        "ShareGroupHeartbeat",
+        "assignment",
+        lambda found, _: found.kafka is None,
+    ),
+    Explained(
+        "The lag of a share group is never negative",
+        "DescribeShareGroupOffsets",
+        r"groups\[\]\.topics\[\]\.partitions\[\]\.lag",
+        lambda found, _: isinstance(found.kafka, int) and found.kafka < 0 == found.barnabas,
+    ),
+    Explained(
         "A regular expression is matched within the heartbeat that brings it",
         "ConsumerGroup.*",
         ".*",

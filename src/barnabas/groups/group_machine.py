@@ -108,14 +108,12 @@ class GroupMachine:
             self._share.loaded()
 
     def topics_changed(self, deleted: Sequence[str]) -> Outcome[None]:
-        """Act on changed topics: delete the offsets and the share states of deleted ones."""
+        """Act on changed topics: forget deleted ones."""
         self.consumer.topics_changed()
         records = self.offsets.forget_topics(deleted)
-        if self._share is None:
-            return Outcome(None, records)
-        outcome = self._share.topics_changed(deleted)
-        outcome.records = [*records, *outcome.records]
-        return outcome
+        if self._share is not None:
+            records += self._share.topics_changed(deleted)
+        return Outcome(None, records)
 
     def list_groups(
         self, states: Iterable[str], types: Iterable[str]

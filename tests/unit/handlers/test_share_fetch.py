@@ -10,8 +10,9 @@ from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.model.callers import unauthenticated
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
-from barnabas.model.share_state import DeliveryState
+from barnabas.model.share_state import DeliveryState, StateBatch
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.share_partition import RETRY_MS
 from barnabas.node.share.sharing import Sharing
 from barnabas.protocol.messages import share_acknowledge as ack_messages
 from barnabas.protocol.messages import share_fetch as messages
@@ -32,6 +33,8 @@ class Rules:
     locks_max: int = 100
     reads_committed: bool = False
     can_renew: bool = True
+    backoff_ms: int = 0
+    backoff_max_ms: int = 0
 
 
 class Member:
@@ -267,6 +270,65 @@ def test_what_could_not_be_stored_is_still_the_members(
     assert ann.result((0, 9, [ACCEPT])) == 0
 
 
+def test_what_waits_behind_a_failed_write_is_stored_later(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take()
+    stored.holds_writes = True
+    ann.acknowledge((0, 9, [ACCEPT]))
+    later = ann.acknowledge((10, 19, [ACCEPT]))
+    stored.end_write(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert later.waiting
+    stored.holds_writes = False
+    talk.pass_time(RETRY_MS)
+    ((partition,),) = [topic.partitions for topic in later.answer.responses]
+    assert partition.error_code == 0
+
+
+def test_a_failed_write_is_repeated_with_the_newest_state_of_each_offset(
+    talk: Dialogue, ann: Member, bob: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    ann.fetch(epoch=-1)
+    assert bob.take(records=1) == [(0, 9, 2)]
+    bob.fetch(epoch=-1)
+    stored.end_write(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    talk.pass_time(RETRY_MS)
+    (write,) = stored.held
+    assert write.update.batches == [StateBatch(0, 9, DeliveryState.AVAILABLE, 2)]
+
+
+def test_an_acknowledgement_of_what_is_done_with_waits_until_that_is_stored(
+    talk: Dialogue, ann: Member, stored: StoredShares, rules: Rules
+) -> None:
+    rules.deliveries_max = 1
+    ann.take(records=1)
+    stored.holds_writes = True
+    talk.pass_time(LOCK_MS)
+    exchange = ann.acknowledge((0, 0, [ACCEPT]))
+    assert exchange.waiting
+    stored.end_write()
+    stored.end_write()
+    ((partition,),) = [topic.partitions for topic in exchange.answer.responses]
+    assert partition.error_code == 0
+    assert stored.starts.popitem()[1] == 10
+
+
+def test_records_of_a_partition_that_is_lost_before_the_answer_are_not_sent(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    exchange = ann.send([(0, 9, [ACCEPT])])
+    talk.node.find("a", 0).leader_epoch += 1
+    stored.end_write()
+    ((partition,),) = [topic.partitions for topic in exchange.answer.responses]
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not partition.acquired_records
+    assert not partition.records
+
+
 def test_a_record_comes_again_when_its_time_has_passed(
     talk: Dialogue, ann: Member, bob: Member
 ) -> None:
@@ -303,6 +365,36 @@ def test_records_are_archived_at_the_limit_and_suspicious_ones_come_in_parts(
     assert ann.take([(0, 4, [RELEASE])], records=1) == [(0, 0, 3)]
     assert ann.result((0, 0, [RELEASE])) == 0
     assert ann.take(records=1) == [(1, 1, 3)]
+
+
+def test_what_is_released_waits_for_its_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms, rules.backoff_max_ms = 1_000, 1_500
+    ann.take(records=1)
+    bob.take()
+    assert ann.result((0, 3, [RELEASE]), (4, 9, [ACCEPT])) == 0
+    assert ann.take() == []
+    talk.pass_time(999)
+    assert ann.take() == []
+    waiting = ann.send(wait_ms=5_000)
+    talk.pass_time(1)
+    ((partition,),) = [topic.partitions for topic in waiting.answer.responses]
+    assert [(r.first_offset, r.last_offset) for r in partition.acquired_records] == [(0, 3)]
+    assert ann.result((0, 3, [RELEASE])) == 0
+    talk.pass_time(1_499)  # doubled, and cut at the limit
+    assert ann.take() == []
+    talk.pass_time(1)
+    assert ann.take() == [(0, 1, 3)]
+
+
+def test_a_lost_lock_brings_a_record_back_without_a_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms = rules.backoff_max_ms = LOCK_MS
+    ann.take()
+    talk.pass_time(LOCK_MS)
+    assert bob.take() == [(0, 29, 2)]
 
 
 def test_a_closed_session_gives_everything_back(ann: Member, bob: Member) -> None:
@@ -353,6 +445,31 @@ def test_a_new_leader_knows_what_was_stored(
     ann.result((0, 4, [ACCEPT]), (20, 24, [RELEASE]))
     talk.node.sharing.partitions._by_key.clear()  # as after a change of the leader
     assert bob.take() == [(5, 19, 1), (20, 24, 2), (25, 29, 1)]
+
+
+def test_a_group_without_members_begins_with_what_is_stored(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take()
+    ann.result((0, 29, [ACCEPT]))
+    ann.fetch(epoch=-1)
+    (key,) = stored.starts
+    stored.starts[key] = 5  # as an operator would
+    ann.epoch = 0
+    assert ann.take() == [(5, 29, 1)]
+
+
+def test_a_window_is_kept_until_it_is_stored(
+    talk: Dialogue, ann: Member, bob: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    acknowledged = ann.acknowledge((0, 9, [ACCEPT]))
+    ann.send(epoch=-1)
+    assert bob.take() == [(10, 29, 1)]
+    stored.end_write()
+    assert not acknowledged.waiting
+    assert bob.take() == []
 
 
 @pytest.mark.parametrize(

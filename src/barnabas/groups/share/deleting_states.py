@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from barnabas.groups.directory import Directory
 from barnabas.groups.share import share_group_records as records
 from barnabas.groups.share.partition_states import PartitionStates
-from barnabas.groups.share.settling import Settling
+from barnabas.groups.share.settling import Settling, all_partitions
 from barnabas.groups.share.share_group import ShareGroup, existing
 from barnabas.groups.share.state_requests import Answers, Continue, StateRequests, failure_in
 from barnabas.metadata.image import Image
@@ -93,23 +93,14 @@ class DeletingStates:
 
         return self._begin(group, group.states.names(), answer, deleted)
 
-    def forget_topics(self, names: Sequence[str]) -> Outcome[None]:
-        """Forget the state of deleted topics, and have share coordinators delete it."""
-        gone = [
-            (group, topics)
-            for group in (self._groups.values() if names else ())
-            if isinstance(group, ShareGroup) and (topics := self._gone(group.states, names))
+    def forget_topics(self, names: Sequence[str]) -> list[CoordinatorRecord]:
+        """Return the records that forget deleted topics; share coordinators do so themselves."""
+        groups = self._groups.values() if names else ()
+        return [
+            records.partition_states(group.group_id, group.states.without(gone))
+            for group in groups
+            if isinstance(group, ShareGroup) and (gone := self._gone(group.states, names))
         ]
-
-        def ask() -> None:
-            for group, topics in gone:
-                self._requests.delete(group.group_id, topics, lambda _: Outcome(None))
-
-        stored = [
-            records.partition_states(group.group_id, group.states.without(topics))
-            for group, topics in gone
-        ]
-        return Outcome(None, stored, committed=ask if gone else None)
 
     def _found(self, states: PartitionStates, name: str) -> DeleteShareGroupOffsetsResponseTopic:
         """Return the answer for a topic, as far as it is known."""
@@ -127,7 +118,7 @@ class DeletingStates:
         self, group: ShareGroup, topics: Mapping[TopicId, str], answer: Pending[R], then: Continue
     ) -> Outcome[R]:
         """Store that topics are being deleted, then ask."""
-        group_id, wanted = group.group_id, self._partitions(group.states, topics)
+        group_id, wanted = group.group_id, self._partitions(topics)
 
         def ask() -> None:
             self._settling.watch(group)
@@ -138,17 +129,9 @@ class DeletingStates:
         ]
         return Outcome(answer, stored, committed=ask)
 
-    def _partitions(
-        self, states: PartitionStates, topics: Collection[TopicId]
-    ) -> dict[TopicId, Collection[int]]:
-        """Return the partitions that a deletion is about; all of a topic that still exists."""
-        image = self._image()
-        wanted: dict[TopicId, Collection[int]] = {}
-        for topic_id in topics:
-            topic = image.topic_by_id(topic_id)
-            there = frozenset(() if topic is None else range(len(topic.partitions)))
-            wanted[topic_id] = states.partitions_of(topic_id) | there
-        return wanted
+    def _partitions(self, topics: Collection[TopicId]) -> dict[TopicId, Collection[int]]:
+        """Return the partitions that a deletion is about; none of a topic that was deleted."""
+        return {**dict.fromkeys(topics, ()), **all_partitions(topics, self._image())}
 
     def _left(self, group: ShareGroup, answers: Answers) -> PartitionStates:
         """Return the partition states after a deletion; the rest of it is retried."""
@@ -157,16 +140,14 @@ class DeletingStates:
             self._settling.retry_soon(group)
         return group.states.deletion_done(done)
 
-    def _gone(
-        self, states: PartitionStates, names: Sequence[str]
-    ) -> dict[TopicId, Collection[int]]:
-        """Return the topics of a group that were deleted, with their known partitions."""
+    def _gone(self, states: PartitionStates, names: Sequence[str]) -> list[TopicId]:
+        """Return the topics of a group that were deleted."""
         image = self._image()
-        return {
-            topic_id: states.partitions_of(topic_id)
+        return [
+            topic_id
             for topic_id, name in states.names().items()
             if name in names and image.topic_by_id(topic_id) is None
-        }
+        ]
 
 
 def _fail(answer: Pending[Any], group: ShareGroup) -> Outcome[None]:

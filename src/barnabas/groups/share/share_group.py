@@ -80,7 +80,8 @@ class ShareGroup:
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
     ) -> None:
         """Refuse: a share group has no committed offsets."""
-        raise self._has_no_offsets()
+        message = f"group {self.group_id} is a share group, which has no committed offsets"
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
     def may_commit_late(
         self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
@@ -89,8 +90,7 @@ class ShareGroup:
         return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Refuse: a share group has no committed offsets."""
-        raise self._has_no_offsets()
+        """Let any client read, as in Kafka: there is nothing to read."""
 
     def touch(self, member_id: str) -> None:
         """Do nothing: there are no commits that could count as heartbeats."""
@@ -147,10 +147,6 @@ class ShareGroup:
     def target_of(self, member_id: str) -> Slots:
         """Return the target assignment of a member."""
         return self.targets.get(member_id, NO_SLOTS)
-
-    def _has_no_offsets(self) -> ApiError:
-        message = f"group {self.group_id} is a share group, which has no committed offsets"
-        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
 def existing(groups: Directory, group_id: str) -> ShareGroup:

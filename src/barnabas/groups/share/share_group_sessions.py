@@ -11,16 +11,15 @@ Expire = Callable[[str, str], Outcome[None]]
 class ShareSessions:
     """The timers of all members."""
 
-    def __init__(self, scheduler: Scheduler, timeout_ms: int, expire: Expire) -> None:
+    def __init__(self, scheduler: Scheduler, expire: Expire) -> None:
         self._scheduler = scheduler
-        self._timeout_ms = timeout_ms
         self._expire = expire
 
-    def renew(self, group_id: str, member_id: str) -> None:
+    def renew(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         """Start a session now."""
         self._scheduler.schedule(
             _session(group_id, member_id),
-            self._timeout_ms,
+            timeout_ms,
             lambda: self._expire(group_id, member_id),
         )
 

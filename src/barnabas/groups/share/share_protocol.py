@@ -32,6 +32,7 @@ from barnabas.groups.share.share_member import JOINING, LEFT, ShareMember
 from barnabas.groups.share.share_rebalance import Members, ShareEpochs
 from barnabas.groups.share.state_requests import StateRequests
 from barnabas.metadata.image import Image
+from barnabas.metadata.share_group_config import ShareGroupConfig, resolve
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome, Scheduler
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
@@ -68,10 +69,11 @@ class ShareProtocol:
     ) -> None:
         self._counts = counts
         self._settings = settings
+        self._default_config = resolve({}, settings)
         self._scheduler = scheduler
         self._groups = groups
         self._image = image
-        self._sessions = ShareSessions(scheduler, settings.session_timeout_ms, self._expire)
+        self._sessions = ShareSessions(scheduler, self._expire)
         state_requests = StateRequests(states, scheduler)
         self._settling = Settling(state_requests, scheduler, groups, image)
         self.altering = AlteringOffsets(state_requests, groups, image)
@@ -106,11 +108,11 @@ class ShareProtocol:
         for group in self._groups.values():
             if isinstance(group, ShareGroup):
                 for member_id in group.members:
-                    self._sessions.renew(group.group_id, member_id)
+                    self._renew(group, member_id)
         self._settling.loaded()
 
-    def topics_changed(self, deleted: Sequence[str]) -> Outcome[None]:
-        """Record that topics changed, and forget deleted ones."""
+    def topics_changed(self, deleted: Sequence[str]) -> list[CoordinatorRecord]:
+        """Record that topics changed; return the records that forget deleted ones."""
         self._topic_changes += 1
         return self.deleting.forget_topics(deleted)
 
@@ -132,7 +134,7 @@ class ShareProtocol:
         target = epochs.targets.get(member.member_id, NO_SLOTS)
         standing = before.standing.moved_to(epochs.assignment_epoch, target)
         member = replace(member, standing=standing)
-        self._sessions.renew(group.group_id, member.member_id)
+        self._renew(group, member.member_id)
         return Outcome(
             self._response(request, before, member, self._interval_ms(group, missing)),
             _changes(group, before, member, epochs, missing),
@@ -164,7 +166,7 @@ class ShareProtocol:
             self._settling.initialize(group, missing)
 
     def _interval_ms(self, group: ShareGroup, missing: Parts) -> int:
-        interval_ms = self._settings.heartbeat_interval_ms
+        interval_ms = self._config(group).heartbeat_interval_ms
         waits = bool(missing)
         if group.states.initializing and group.asked_ms is not None:
             waits = waits or self._scheduler.now_ms - group.asked_ms < IMPATIENT_MS
@@ -196,8 +198,16 @@ class ShareProtocol:
         return Outcome(
             response,
             [*records.end_of_members(group_id, [member.member_id]), *epochs.records],
-            refused=lambda _: self._sessions.renew(group_id, member.member_id),
+            refused=lambda _: self._renew(group, member.member_id),
         )
+
+    def _renew(self, group: ShareGroup, member_id: str) -> None:
+        timeout_ms = self._config(group).session_timeout_ms
+        self._sessions.renew(group.group_id, member_id, timeout_ms)
+
+    def _config(self, group: ShareGroup) -> ShareGroupConfig:
+        configs = self._image().group_configs.get(group.group_id)
+        return self._default_config if configs is None else resolve(configs, self._settings)
 
     def _group_for(self, request: ShareGroupHeartbeatRequest) -> ShareGroup:
         """Return the group, or a new one for a member that joins."""

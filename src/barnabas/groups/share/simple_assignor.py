@@ -37,8 +37,10 @@ def assign(
 ) -> dict[str, Slots]:
     """Return the target assignment of each member; partitions may have any numbers."""
     numbers = {topic_id: sorted(some) for topic_id, some in partitions.items() if some}
+    there = {(topic_id, number) for topic_id, some in numbers.items() for number in some}
     shares = {
-        member_id: _restricted(share, numbers) for member_id, share in sorted(members.items())
+        member_id: _restricted(share, there, numbers)
+        for member_id, share in sorted(members.items())
     }
     owned = _owned(shares, numbers)
     helpers = {
@@ -49,12 +51,10 @@ def assign(
     return owned | _Helpers(helpers, numbers, owned).spread()
 
 
-def _restricted(share: Share, numbers: Numbers) -> Share:
+def _restricted(share: Share, there: Collection[Slot], numbers: Numbers) -> Share:
     """Return a member with only the topics and partitions that may be assigned to it."""
     topics = share.topics.intersection(numbers)
-    slots = frozenset(
-        slot for slot in share.slots if slot[0] in topics and slot[1] in numbers[slot[0]]
-    )
+    slots = frozenset(slot for slot in share.slots if slot in there and slot[0] in topics)
     return Share(topics, slots)
 
 
@@ -68,8 +68,9 @@ def _owned(shares: Mapping[str, Share], numbers: Numbers) -> dict[str, Slots]:
         for topic_id, some in numbers.items()
         for place, number in enumerate(some)
     }
+    readers = Counter(slot for share in shares.values() for slot in share.slots)
     ranked = {
-        _rank(share, shares) + member_id: Share(
+        _rank(share, readers) + member_id: Share(
             share.topics, frozenset(places[slot] for slot in share.slots)
         )
         for member_id, share in shares.items()
@@ -81,11 +82,11 @@ def _owned(shares: Mapping[str, Share], numbers: Numbers) -> dict[str, Slots]:
     }
 
 
-def _rank(share: Share, shares: Mapping[str, Share]) -> str:
+def _rank(share: Share, readers: Mapping[Slot, int]) -> str:
     if not share.slots:
         return NEWCOMER
-    shared = sum(1 for other in shares.values() if other.slots & share.slots) > 1
-    return HELPER if shared and len(share.slots) == 1 else OWNER
+    helps = len(share.slots) == 1 and all(readers[slot] > 1 for slot in share.slots)
+    return HELPER if helps else OWNER
 
 
 class _Helpers:

@@ -46,7 +46,9 @@ ENDED = {
 }
 """Errors of the share coordinator that say that another leader, or nobody, has the state now."""
 OFFSETS_MAX = (1 << 31) - 1
-RETRY_MS = 1_000
+RETRY_MS = 100
+RETRY_MAX_MS = 10_000
+"""How long it waits after a write that failed, at first and at most."""
 
 
 class ShareRules(Protocol):
@@ -71,6 +73,14 @@ class ShareRules(Protocol):
     @property
     def can_renew(self) -> bool:
         """Whether a member may ask for more time."""
+
+    @property
+    def backoff_ms(self) -> int:
+        """How long a record that was released waits the first time; 0 for not at all."""
+
+    @property
+    def backoff_max_ms(self) -> int:
+        """How long it waits at most."""
 
 
 class FetchLimits(NamedTuple):
@@ -117,6 +127,8 @@ class SharePartition:
         """None while the stored state is read."""
         self.error: ErrorCode | None = None
         """Why it has ended, once it has."""
+        self.is_unused = False
+        """Whether it ends as soon as everything is stored: the group has no member here."""
         self.waiting: dict[Callable[[], None], None] = {}
         """Has fetches that wait for records look again."""
         self._states = states
@@ -129,6 +141,7 @@ class SharePartition:
         """Ends of deliveries that apply already, for the next write."""
         self._is_start_unstored = False
         self._is_writing = False
+        self._retry_delay_ms = RETRY_MS
         self._timer: Timer | None = None
         self._retry: Timer | None = None
         """Writes again what could not be stored."""
@@ -154,6 +167,12 @@ class SharePartition:
             and partition.leader_epoch == self.leader_epoch
             and not partition.retired
         )
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When it looks for deliveries that end by themselves; None while it need not."""
+        timer = self._timer
+        return None if timer is None or timer.action is None else timer.deadline_ms
 
     @property
     def has_more(self) -> bool:
@@ -207,7 +226,10 @@ class SharePartition:
         window.renew(member, acks, self._timers.now_ms + rules.lock_duration_ms)
         self._watch_deadline()
         if change is None:
-            return Pending.of(None)
+            renews = any(ack.kind is AcknowledgeType.RENEW for ack in acks)
+            if renews or not self._has_unstored:
+                return Pending.of(None)
+            change = Change(())  # all is done with, but that must be stored before it is promised
         answer: Pending[None] = Pending()
         self._queued.append((change, answer))
         self._store()
@@ -219,6 +241,11 @@ class SharePartition:
             self._apply_rules()
             self._store_also(self.window.release(member))
             self._wake()
+
+    def retire_when_idle(self) -> None:
+        """End once nothing is to be stored, unless a member comes before."""
+        self.is_unused = True
+        self._store()
 
     @property
     def deliveries_max(self) -> int:
@@ -254,6 +281,10 @@ class SharePartition:
         self._end(ApiError(ErrorCode.UNKNOWN_TOPIC_ID))
 
     @property
+    def _has_unstored(self) -> bool:
+        return bool(self._is_writing or self._extra or self._is_start_unstored)
+
+    @property
     def _upper(self) -> int:
         watermark = self.partition.watermark
         return watermark.last_stable if self._rules().reads_committed else watermark.high
@@ -263,7 +294,11 @@ class SharePartition:
         rules, window = self._rules(), self.window
         if window is not None:
             window.limits = WindowLimits(
-                rules.deliveries_max, rules.locks_max, has_dead_letters=self._has_dead_letters
+                rules.deliveries_max,
+                rules.locks_max,
+                has_dead_letters=self._has_dead_letters,
+                backoff_ms=rules.backoff_ms,
+                backoff_max_ms=rules.backoff_max_ms,
             )
             if window.move_start(self.partition.log.start_offset):
                 self._is_start_unstored = True
@@ -338,9 +373,11 @@ class SharePartition:
     def _store(self) -> None:
         """Write what changed, unless a write is under way."""
         window = self.window
+        if self._is_writing or window is None or self.error is not None:
+            return
         has_changes = self._queued or self._extra or self._shipment
-        is_idle = not (has_changes or self._is_start_unstored)
-        if self._is_writing or is_idle or window is None:
+        if not (has_changes or self._is_start_unstored):
+            self._end_if_unused()
             return
         self._is_writing = True
         # The last of several ends counts, where an earlier write was refused.
@@ -350,13 +387,15 @@ class SharePartition:
         changed = [each for change, _ in queued for each in window.batches(change)]
         if overlap(extra, changed):  # delivered again meanwhile: one write after the other
             self._queued, queued, changed = queued, [], []
+        start = window.start_after([change for change, _ in queued])
         completed = [each for each in changed if each.state in COMPLETE]
+        count = window.complete_count + sum(each.last - each.first + 1 for each in completed)
         update = StateUpdate(
             self._state_epoch,
             self.leader_epoch,
-            window.start,
-            window.complete_count + sum(each.last - each.first + 1 for each in completed),
-            sorted(each for each in [*extra, *changed] if each.last >= window.start),
+            start,
+            count - (start - window.start),
+            sorted(each for each in [*extra, *changed] if each.last >= start),
             None if shipment is None else shipment[0],
         )
         self._is_start_unstored = False
@@ -369,8 +408,9 @@ class SharePartition:
         window = self.window
         assert window is not None
         for change, _ in queued:
-            window.commit(change)
+            window.commit(change, self._timers.now_ms)
         self._is_writing = False
+        self._retry_delay_ms = RETRY_MS
         self._watch_deadline()
         for _, answer in queued:
             answer.complete(None)
@@ -404,7 +444,9 @@ class SharePartition:
         if shipment is not None:
             shipment[1].fail(ApiError(code))
         if self.error is None and self._retry is None:
-            self._retry = self._timers.after(RETRY_MS, self._store_again)
+            # Acknowledgements that came meanwhile wait, too: no other event may ever begin a write.
+            self._retry = self._timers.after(self._retry_delay_ms, self._store_again)
+            self._retry_delay_ms = min(2 * self._retry_delay_ms, RETRY_MAX_MS)
         self._watch_deadline()
         self._wake()
 
@@ -413,9 +455,15 @@ class SharePartition:
         self._retry = None
         self._store()
 
+    def _end_if_unused(self) -> None:
+        """End if the group has no member here, and no dead letter is on its way."""
+        window = self.window
+        if self.is_unused and window is not None and not window.archiving_count:
+            self._end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
     def _watch_deadline(self) -> None:
-        """Set the timer for the next delivery that ends by itself."""
-        deadline_ms = None if self.window is None else self.window.next_deadline_ms
+        """Set the timer for the next delivery, or backoff, that ends by itself."""
+        deadline_ms = _first_of(self.window)
         timer = self._timer
         if timer is not None:
             if timer.deadline_ms == deadline_ms:
@@ -431,6 +479,7 @@ class SharePartition:
         if window is not None and self.error is None:
             self._apply_rules()
             self._store_also(window.expire(self._timers.now_ms))
+            window.end_backoffs(self._timers.now_ms)
             self._watch_deadline()
             self._wake()
 
@@ -472,6 +521,12 @@ class SharePartition:
             if not self.has_more:
                 return
             look()
+
+
+def _first_of(window: Window | None) -> int | None:
+    """Return when the next delivery or backoff is over; None if nothing waits for its end."""
+    ends_ms = () if window is None else (window.next_deadline_ms, window.next_ready_ms)
+    return min((each for each in ends_ms if each is not None), default=None)
 
 
 def overlap(some: Sequence[StateBatch], others: Sequence[StateBatch]) -> bool:

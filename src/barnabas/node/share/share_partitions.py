@@ -1,6 +1,6 @@
 """All share partitions of a broker: those of the partitions that it leads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
@@ -39,6 +39,13 @@ class SharePartitions:
     def __len__(self) -> int:
         return len(self._by_key)
 
+    def __iter__(self) -> Iterator[SharePartition]:
+        yield from self._by_key.values()
+
+    def get(self, key: SharePartitionKey) -> SharePartition | None:
+        """Return a share partition that was made already, even if it has ended since."""
+        return self._by_key.get(key)
+
     def find(self, group_id: str, place: Place) -> SharePartition:
         """Return a share partition, which may not have its state yet.
 
@@ -50,6 +57,7 @@ class SharePartitions:
         key = SharePartitionKey(group_id, place.topic_id, place.partition)
         found = self._by_key.get(key)
         if found is not None and found.is_current and found.partition is partition:
+            found.is_unused = False
             return found
         if found is not None and found.error not in (None, ErrorCode.NOT_LEADER_OR_FOLLOWER):
             del self._by_key[key]
@@ -93,3 +101,12 @@ class SharePartitions:
                 del self._by_key[key]
             elif key.group_id == owner.group_id:
                 found.release(owner.member_id)
+
+    def forget_when_idle(self, group_id: str) -> None:
+        """Forget the windows of a group without members here, once what they know is stored.
+
+        Its next member begins with the stored state, which the operator may have changed meanwhile.
+        """
+        for key, found in list(self._by_key.items()):
+            if key.group_id == group_id:
+                found.retire_when_idle()

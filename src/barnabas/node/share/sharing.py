@@ -28,4 +28,6 @@ class Sharing:
         self.rules = rules
         """Returns the configs of a group."""
         self.partitions = SharePartitions(find, states, timers, rules, first_offset, dead_letters)
-        self.sessions = ShareSessions(sessions_max, self.partitions.release)
+        self.sessions = ShareSessions(
+            sessions_max, self.partitions.release, self.partitions.forget_when_idle
+        )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas.metadata.metadata_records import ConfigChanged
 from barnabas.model.errors import ErrorCode
 from barnabas.model.settings import ShareSettings
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -121,6 +122,17 @@ def test_sessions_begin_anew_with_another_coordinator() -> None:
     talk.pass_time(SESSION_MS - 1)
     assert talk.group.members
     talk.pass_time(1)
+    assert not talk.group.members
+
+
+def test_a_group_has_a_timeout_and_an_interval_of_its_own() -> None:
+    talk, first = share_reader()
+    configs = {"share.session.timeout.ms": "60000", "share.heartbeat.interval.ms": "15000"}
+    talk.image.replay(ConfigChanged(kind="group", name=GROUP, changes=dict(configs)))
+    assert first.heartbeat().heartbeat_interval_ms == 15_000
+    talk.pass_time(59_900)
+    assert talk.group.members
+    talk.pass_time(100)
     assert not talk.group.members
 
 

@@ -247,6 +247,14 @@ def test_a_group_that_a_member_joins_meanwhile_stays() -> None:
     assert first.assigned == talk.slots("t")
 
 
+def test_a_group_with_state_of_a_topic_that_vanished_unseen() -> None:
+    talk = left(1)
+    del talk.image.names[talk.image.topics.pop("t").topic_id]
+    asked = len(talk.states.asked)
+    assert delete_group(talk) is ErrorCode.NONE
+    assert len(talk.states.asked) == asked  # share coordinators refuse to delete its state
+
+
 def test_two_deletions_of_a_group() -> None:
     talk = left(1)
     talk.states.answers_at_once = False
