@@ -520,3 +520,39 @@ def test_the_config_of_the_group_counts(talk: Dialogue) -> None:
     reject(ann, 1, 2)
     found = [read_origin(each.headers) for each in read(fetch(talk, "dlq.orders").records)]
     assert [each.offset for each in found if each is not None] == [1, 2]
+
+
+def test_a_group_that_is_deleted_sends_no_more(talk: Dialogue, group: Group, ann: Member) -> None:
+    talk.hold_scans = True
+    ann.take()
+    reject(ann, 0, 9)
+    group.stored.holds_writes = True
+    talk.release_scans()
+    group.stored.end_write(ErrorCode.INVALID_REQUEST)  # there is no such state
+    talk.settle()
+    writes = group.stored.writes
+    for _ in range(5):
+        talk.pass_time(30_000)
+    assert group.stored.writes == writes
+    assert group.letters() == []
+
+
+def test_a_share_partition_waits_for_its_turn(
+    talk: Dialogue, group: Group, ann: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it waits for may be given up meanwhile."""
+    monkeypatch.setattr("barnabas.node.share.dead_letter_topics.SENDERS_MAX", 1)
+    produce(talk, "a", batch(5), partition=1)
+    talk.hold_scans = True
+    ann.take(partitions=(0, 1))
+    group.rules.deliveries_max = 1
+    talk.pass_time(LOCK_MS)
+    (scan,) = [each for each in talk.scans if each.lane == "dead letters"]
+    assert scan.owner in {"a-0", "a-1"}
+    for found in talk.node.sharing.partitions._by_key.values():
+        if str(found.partition.name) != scan.owner:
+            found.archive([(0, 20)])
+    talk.release_scans()
+    talk.pass_time(1)
+    letters = group.letters() + group.letters(partition=1)
+    assert len(letters) == (10 if scan.owner == "a-0" else 5)
