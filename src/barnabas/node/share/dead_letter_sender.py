@@ -132,8 +132,9 @@ class DeadLetterSender:
         return shipment if any(_waiting(window, run) for run in shipment.runs) else None
 
     def _begin(self) -> None:
-        """Decide what to send."""
-        if not self._source.is_current:
+        """Decide what to send, if there is still something."""
+        window = self._source.window
+        if window is None or not window.archiving_count or not self._source.is_current:
             self._end_turn()
             return
         try:
@@ -227,7 +228,13 @@ class DeadLetterSender:
             self._is_stored = True
             self._send(to, batch)
 
-        self._source.store_shipment(shipment).when_done(stored, self._failed)
+        self._source.store_shipment(shipment).when_done(stored, self._not_stored)
+
+    def _not_stored(self, error: Exception) -> None:
+        if isinstance(error, ApiError) and error.code is ErrorCode.INVALID_REQUEST:
+            self._end_turn()  # the state is deleted, and so is the group: its members would tell
+        else:
+            self._failed(error)
 
     def _send(self, to: Destination, batch: bytearray) -> None:
         if self._source.is_current:

@@ -443,7 +443,7 @@ class SharePartition:
             answer.fail(ApiError(code))
         if shipment is not None:
             shipment[1].fail(ApiError(code))
-        if self.error is None and self._retry is None:
+        if code is ErrorCode.COORDINATOR_NOT_AVAILABLE and self._retry is None:
             # Acknowledgements that came meanwhile wait, too: no other event may ever begin a write.
             self._retry = self._timers.after(self._retry_delay_ms, self._store_again)
             self._retry_delay_ms = min(2 * self._retry_delay_ms, RETRY_MAX_MS)
