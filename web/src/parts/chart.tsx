@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { clock, time } from '../lib/format';
+import { clock, day, time } from '../lib/format';
 import { isDark, token } from '../lib/theme';
 
 export interface Line {
@@ -26,6 +26,19 @@ const FONT = '11px system-ui, sans-serif';
 const GAP_STEPS = 3;
 
 const TIME_STEPS = [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
+
+const MINUTE = 60;
+const DAY = 86_400;
+const CLOCK_STEPS = TIME_STEPS.filter((step) => step >= 1).concat([2, 7, 14, 30, 60, 120, 365].map((days) => days * DAY));
+
+/** The times of an axis: with seconds where steps are shorter than a minute, days where they are whole days. */
+function clockTicks(seconds: number[], step: number): string[] {
+  return seconds.map((each) => {
+    const ms = each * 1000;
+    if (step >= DAY) return day(ms).slice(5);
+    return step < MINUTE ? clock(ms) : clock(ms).slice(0, 5);
+  });
+}
 
 function axis(format: (value: number) => string, size: number): uPlot.Axis {
   return {
@@ -91,7 +104,7 @@ function options(width: number, props: ChartProps, update: (plot: uPlot) => void
       y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1e-9) * 1.1] },
     },
     axes: [
-      { ...axis((value) => clock(value * 1000).slice(0, 5), 22), space: 72 },
+      { ...axis(String, 22), space: 72, incrs: CLOCK_STEPS, values: (_, splits, __, ___, step) => clockTicks(splits, step) },
       { ...axis(short, 56), space: 32, ...(props.isTime ? { incrs: TIME_STEPS } : {}) },
     ],
     series: [
