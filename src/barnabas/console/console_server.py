@@ -85,7 +85,9 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         made.close()
         reason = getattr(error, "strerror", None) or error
-        raise AdminError(f"--listen {host}:{port}: {reason}; choose another address") from None
+        raise AdminError(
+            f"The web console cannot listen on {host}:{port}: {reason}; choose another address"
+        ) from None
     return made
 
 
