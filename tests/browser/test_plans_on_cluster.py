@@ -116,6 +116,7 @@ def test_a_balance_is_a_picture_then_moves_then_an_even_cluster(
     limit_moves(cluster, FAST_BYTES)
     page.get_by_text("No replica moves now").wait_for(timeout=PATIENCE_MS)
     held = eventually(lambda: _held_when_in_sync(console), PATIENCE_S)
+    assert held is not None
     assert max(held.values()) - min(held.values()) <= 1, held
 
 

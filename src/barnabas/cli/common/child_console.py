@@ -16,7 +16,7 @@ REQUIRED = ("starlette", "uvicorn")
 """What a console needs to start."""
 
 OnReady = Callable[[str], None]
-OnEnd = Callable[[int], None]
+OnEnd = Callable[[int], object]
 
 
 def require_extra() -> None:
