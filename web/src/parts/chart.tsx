@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { session } from '../api/session';
 import { clock, day, time } from '../lib/format';
 import { isDark, token } from '../lib/theme';
 
@@ -19,6 +20,8 @@ interface ChartProps {
   /** The values are seconds: the axis has steps of seconds, minutes and hours. */
   isTime?: boolean;
   height?: number;
+  /** The values come from the brokers' /metrics. */
+  ofMetrics?: boolean;
 }
 
 const SHARED = uPlot.sync('page');
@@ -101,7 +104,8 @@ function options(width: number, props: ChartProps, update: (plot: uPlot) => void
     },
     scales: {
       x: { time: true },
-      y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1e-9) * 1.1] },
+      // Nothing but zeros: an axis to 1, since one to 0 would say 0 at each line.
+      y: { range: (_, low, high) => [Math.min(0, low ?? 0), ((high ?? 0) > 0 ? (high ?? 0) : 1) * 1.1] },
     },
     axes: [
       { ...axis(String, 22), space: 72, incrs: CLOCK_STEPS, values: (_, splits, __, ___, step) => clockTicks(splits, step) },
@@ -127,6 +131,7 @@ export function Chart(props: ChartProps) {
   const legend = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const dark = isDark.value;
+  const isKnown = props.lines.some((line) => line.values?.some((value) => value != null));
   const labels = props.lines.map((line) => line.label).join('\n');
 
   useEffect(() => {
@@ -144,7 +149,7 @@ export function Chart(props: ChartProps) {
       made.destroy();
       plot.current = null;
     };
-  }, [dark, labels, props.height]);
+  }, [dark, labels, props.height, isKnown]);
 
   useEffect(() => plot.current?.setData(withGaps(props.times, props.lines)), [props.times]);
 
@@ -168,7 +173,8 @@ export function Chart(props: ChartProps) {
           ))}
         </span>
       </figcaption>
-      <div class="chart-area" ref={frame} role="img" aria-label={`${props.title} in ${props.unit}. At ${time(last)}: ${latest}`} />
+      {!isKnown && <p class="chart-unknown">{props.ofMetrics && !session.value?.features.metrics ? 'Unknown without the brokers’ metrics: start the console with --metrics.' : 'No values yet.'}</p>}
+      {isKnown && <div class="chart-area" ref={frame} role="img" aria-label={`${props.title} in ${props.unit}. At ${time(last)}: ${latest}`} />}
     </figure>
   );
 }

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { post } from '../../api/client';
 import { useResource } from '../../api/resource';
 import type { Moving } from '../../api/types';
-import { bytes, exact, integer } from '../../lib/format';
+import { bytes, exact, plural } from '../../lib/format';
 import { href, path } from '../../lib/place';
 import { ChangeButton, Section } from '../../parts/controls';
 import { ChangeDialog, showDialog } from '../../parts/dialog';
@@ -29,7 +29,7 @@ function Cancel({ count }: { count: number }) {
       submit="Cancel all moves"
       done={() => 'The moves are cancelled.'}
     >
-      <p>{integer(count)} partitions go back to the replicas that they had. What has been copied is deleted.</p>
+      <p>{plural(count, 'partition')} {count === 1 ? 'goes' : 'go'} back to the earlier replicas. What has been copied is deleted.</p>
     </ChangeDialog>
   );
 }
@@ -42,7 +42,7 @@ export function RunningMoves() {
     <>
       <Waiting of={loaded} rows={2} />
       {moving.length > 0 && (
-        <Section title="Moving now" note={`${integer(moving.length)} partitions`} action={<ChangeButton onClick={() => showDialog(<Cancel count={moving.length} />)}>Cancel all moves</ChangeButton>}>
+        <Section title="Moving now" note={plural(moving.length, 'partition')} action={<ChangeButton onClick={() => showDialog(<Cancel count={moving.length} />)}>Cancel all moves</ChangeButton>}>
           <List label="Moving now" columns={COLUMNS} rows={moving} keyOf={(row) => `${row.topic}-${row.partition}`} sortName="sort" />
         </Section>
       )}

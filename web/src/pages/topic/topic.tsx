@@ -48,7 +48,9 @@ function Partitions({ topic }: { topic: Topic }) {
       {history && history.times_ms.length > 1 && (
         <div class="charts">
           <Chart title="Records" unit="per second" times={history.times_ms} format={rate} lines={[{ label: 'Records', values: history.records_per_s }]} />
-          <Chart title="Growth" unit="bytes per second" times={history.times_ms} format={bytesRate} lines={[{ label: 'In', values: history.bytes_in_per_s }]} />
+          {history.bytes_in_per_s?.some((value) => value != null) && (
+            <Chart title="Growth" unit="bytes per second" times={history.times_ms} format={bytesRate} lines={[{ label: 'In', values: history.bytes_in_per_s }]} />
+          )}
         </div>
       )}
       <div class="after-charts">
