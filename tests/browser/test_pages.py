@@ -8,7 +8,6 @@ import pytest
 from tests.support.browsers import PAGES, MakeConsole, Open
 from web.mock.server import MockConsole
 
-
 BEYOND_THE_EDGE = """() => {
     const wide = document.documentElement.scrollWidth > innerWidth ? ["the page itself"] : [];
     const isCut = each => {
@@ -18,9 +17,10 @@ BEYOND_THE_EDGE = """() => {
     };
     const shown = [...document.querySelectorAll("main *")].filter(each => each.checkVisibility());
     const beyond = shown.filter(each => each.getBoundingClientRect().right > innerWidth + 1);
-    return wide.concat(beyond.filter(each => !isCut(each)).map(each => each.outerHTML.slice(0, 80)));
+    const found = beyond.filter(each => !isCut(each)).map(each => each.outerHTML.slice(0, 80));
+    return wide.concat(found);
 }"""
-"""What reaches beyond the right edge, but for what scrolls or is shortened in a place of its own."""
+"""What reaches beyond the right edge, but for what scrolls or is cut in a place of its own."""
 
 
 def heading(page: Any) -> str:
