@@ -22,6 +22,12 @@ BEYOND_THE_EDGE = """() => {
 }"""
 """What reaches beyond the right edge, but for what scrolls or is cut in a place of its own."""
 
+CUT_IN_TWO = """() => [...document.querySelectorAll(".line > span")].filter(each => {
+    const [own, line] = [each, each.parentElement].map(one => one.getBoundingClientRect());
+    return own.top < line.bottom - 1 && own.right > line.right + 1;
+}).map(each => each.textContent)"""
+"""Facts in the second line of a row of which only the beginning is seen."""
+
 
 def heading(page: Any) -> str:
     return str(page.locator("h1").inner_text()).strip()
@@ -40,6 +46,7 @@ def test_each_page_shows_its_content_and_fits(
         assert heading(page) == title
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{path} is {wide} pixels wide"
+        assert page.evaluate(CUT_IN_TWO) == [], path
 
 
 @pytest.mark.slow

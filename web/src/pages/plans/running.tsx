@@ -14,8 +14,8 @@ import { Name, Num } from '../../parts/text';
 const COLUMNS: Column<Moving>[] = [
   { key: 'topic', title: 'Partition', width: 200, grow: true, rank: 0, cell: (row) => <a class="row-link" href={href(path('topics', row.topic, 'partitions'))}><Name text={`${row.topic}-${row.partition}`} /></a>, by: (row) => `${row.topic}-${row.partition}` },
   { key: 'adding', title: 'To broker', width: 120, rank: 1, cell: (row) => row.adding.join(', ') || '–', by: (row) => row.adding.join() },
-  { key: 'removing', title: 'From broker', width: 120, rank: 2, cell: (row) => row.removing.join(', ') || '–', by: (row) => row.removing.join() },
-  { key: 'bytes_left', title: 'Left to copy', width: 120, right: true, rank: 1, cell: (row) => <Num short={bytes(row.bytes_left)} exact={exact(row.bytes_left, 'bytes')} />, by: (row) => row.bytes_left },
+  { key: 'removing', title: 'From broker', width: 120, rank: 2, line: true, cell: (row) => row.removing.join(', ') || '–', by: (row) => row.removing.join() },
+  { key: 'bytes_left', title: 'Left to copy', width: 120, right: true, rank: 1, line: true, cell: (row) => <Num short={bytes(row.bytes_left)} exact={exact(row.bytes_left, 'bytes')} />, by: (row) => row.bytes_left },
 ];
 
 function Cancel({ count }: { count: number }) {
