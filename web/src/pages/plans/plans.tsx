@@ -57,8 +57,8 @@ function isMove(change: Move | Election): change is Move {
 
 const COLUMNS: Column<Move | Election>[] = [
   { key: 'topic', title: 'Partition', width: 200, grow: true, rank: 0, cell: (row) => <a class="row-link" href={href(path('topics', row.topic, 'partitions'))}><Name text={`${row.topic}-${row.partition}`} /></a>, by: (row) => `${row.topic}-${row.partition}` },
-  { key: 'before', title: 'Before', width: 136, rank: 1, fixed: true, cell: (row) => <Ids ids={asList(row.before)} /> },
-  { key: 'after', title: 'After', width: 136, rank: 1, fixed: true, cell: (row) => <AfterIds row={row} /> },
+  { key: 'before', title: 'Before', width: 136, rank: 2, line: true, fixed: true, cell: (row) => <Ids ids={asList(row.before)} /> },
+  { key: 'after', title: 'After', width: 136, rank: 1, line: true, fixed: true, cell: (row) => <AfterIds row={row} /> },
   { key: 'bytes', title: 'To copy', width: 112, right: true, rank: 2, line: true, cell: (row) => (isMove(row) ? <Num short={bytes(row.bytes)} exact={exact(row.bytes, 'bytes')} /> : <span class="zero">0 B</span>), by: (row) => (isMove(row) ? row.bytes : 0) },
 ];
 
