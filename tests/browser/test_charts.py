@@ -25,9 +25,9 @@ CHARTS = 4
     ("samples", "step_s", "shape"),
     [
         (3, 1, r"\d\d:\d\d:\d\d"),
-        (10, 10, r"\d\d:\d\d:\d\d"),
+        pytest.param(10, 10, r"\d\d:\d\d:\d\d", marks=pytest.mark.slow),
         (360, 10, r"\d\d:\d\d"),
-        (10, 86_400, r"\d\d-\d\d"),
+        pytest.param(10, 86_400, r"\d\d-\d\d", marks=pytest.mark.slow),
     ],
 )
 def test_no_time_stands_twice_on_an_axis(

@@ -18,21 +18,10 @@ from confluent_kafka.admin import AdminClient
 from barnabas.testing.broker import Broker
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.waiting import eventually
+from tests.support.hidden_modules import hide
 
 PROGRAM = (sys.executable, "-m", "barnabas.cli")
 PATIENCE_S = 60.0
-HIDE_UVICORN = """
-import sys
-
-
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name == "uvicorn":
-            raise ModuleNotFoundError("No module named 'uvicorn'", name=name)
-
-
-sys.meta_path.insert(0, Hidden())
-"""
 
 
 def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -154,6 +143,7 @@ def test_serve_starts_a_console_that_ends_with_the_broker_however_it_ends(tmp_pa
         assert not Path(f"/proc/{child}").exists()
 
 
+@pytest.mark.slow
 def test_a_broker_goes_on_without_a_console_whose_port_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -214,10 +204,7 @@ def test_commands_name_the_extra_that_is_missing(
 @pytest.fixture
 def without_uvicorn(tmp_path: Path) -> dict[str, str]:
     """Variables with which Python finds no uvicorn."""
-    folder = tmp_path / "modules"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(HIDE_UVICORN)
-    return {**os.environ, "PYTHONPATH": str(folder)}
+    return {**os.environ, "PYTHONPATH": str(hide(tmp_path / "modules", "uvicorn"))}
 
 
 @pytest.mark.slow
