@@ -168,8 +168,8 @@ web-check: web/node_modules/.installed ## Check that the committed page is what 
 screenshots: $(VENV)/.dev ## Write docs/images/console-*.png from a console on a cluster under load (needs chromium).
 	@$(BIN)/python -m tools.console_screenshots $(ARGS)
 
-test-browser: $(VENV)/.dev ## All tests of the console's page in a browser, long ones too (needs chromium).
-	@$(BIN)/python -m pytest -q tests/browser -m "slow or not slow"
+test-browser: $(VENV)/.dev web/node_modules/.installed ## All tests of the console and its page, long ones too: axe, four brokers, Apache Kafka (needs chromium, Node, Java; minutes).
+	@$(BIN)/python -m pytest -q tests/browser tests/console -m "slow or not slow"
 
 format: $(VENV)/.dev ## Put the code into the house format.
 	@$(BIN)/ruff format .

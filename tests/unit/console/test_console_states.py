@@ -159,6 +159,8 @@ def test_a_broker_says_what_its_restart_would_cost() -> None:
         assert "orders-0" in found["restart_safe"]["reasons"][0]
         assert console.get("/api/brokers/3")["restart_safe"]["safe"] is True
         assert found["configs"] is None  # no broker answers here
+        assert found["slow_requests"] == []
+        assert console.get("/api/brokers/3")["slow_requests"] is None, "it serves no metrics"
         assert found["configs_failure"]
         assert found["quorum"] == {"role": "leader", "lag": 0, "last_contact_ms": 0}
 
