@@ -5,6 +5,7 @@ seeds must catch it, and the seed that catches it must pass without it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,9 +66,9 @@ def failed_writes_not_rolled_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Window, "roll_back", lambda *_: [])
 
 
-def failed_writes_not_repeated(patch: pytest.MonkeyPatch) -> None:
-    """What waits behind a failed write waits for ever."""
-    patch.setattr(share_partition, "RETRY_MS", 1 << 40)
+def failed_writes_repeated_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    """After a failed write the next one has older and newer states of the same offsets."""
+    patch.setattr(share_partition, "merged", lambda _, batches, start: list(batches))
 
 
 def locks_have_no_timer(patch: pytest.MonkeyPatch) -> None:
@@ -237,7 +238,7 @@ def departed_members_keep_records(patch: pytest.MonkeyPatch) -> None:
 
 
 def complete_records_available_again(patch: pytest.MonkeyPatch) -> None:
-    """The start offset passes only what was acknowledged last, and the rest comes again."""
+    """Accepted records behind a record that is still held become available again."""
     original = Window.commit
 
     def commit(self: Any, change: Change) -> None:
@@ -251,17 +252,10 @@ def complete_records_available_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Window, "commit", commit)
 
 
-KILLS = ClusterFaults(
-    machine=Faults(delay_ms_max=20, sync_ms_max=10, kill_gap_ms=3_000, power_cut_gap_ms=4_000),
-    targeted=0.9,
-    down_ms_max=1_500,
-)
-"""Leaders of the data, or the controller, are killed."""
-FULL = ClusterFaults(
-    machine=Faults(delay_ms_max=20, sync_ms_max=10, full_disk_gap_ms=1_500, kill_gap_ms=4_000),
-    targeted=0.5,
-)
-"""Disks are full for a while, and brokers are killed."""
+FULL = Faults(delay_ms_max=20, sync_ms_max=10, full_disk_gap_ms=1_500, power_cut_gap_ms=5_000)
+"""The disk of a single broker is full for a while, again and again, so that writes fail."""
+FULL_AND_POWER = replace(FULL, power_cut_gap_ms=1_200)
+"""It also loses power often, before the writes are tried again."""
 CUTS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, late_ms_max=3_000, break_gap_ms=1_000),
     targeted=0.9,
@@ -292,12 +286,11 @@ LONE: list[Patch] = [
     departed_members_keep_records,
     complete_records_available_again,
 ]
-CLUSTER: list[tuple[Patch, ClusterFaults]] = [
-    (old_leaders_not_fenced, CUTS),
+FAILED_WRITES: list[tuple[Patch, Faults]] = [
     (time_that_passed_during_a_write_forgotten, FULL),
     (failed_writes_not_rolled_back, FULL),
-    (failed_writes_not_repeated, FULL),
-    (answered_before_the_end_is_stored, FULL),
+    (failed_writes_repeated_as_they_are, FULL),
+    (answered_before_the_end_is_stored, FULL_AND_POWER),
 ]
 
 
@@ -309,17 +302,25 @@ def test_mutant_is_caught(mutant: Patch, monkeypatch: pytest.MonkeyPatch) -> Non
     _check(mutant, problem, monkeypatch)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("mutant", "faults"), [pytest.param(*row, id=row[0].__name__) for row in CLUSTER]
+    ("mutant", "faults"), [pytest.param(*row, id=row[0].__name__) for row in FAILED_WRITES]
 )
-def test_mutant_is_caught_in_a_cluster(
-    mutant: Patch, faults: ClusterFaults, monkeypatch: pytest.MonkeyPatch
+def test_mutant_is_caught_on_a_full_disk(
+    mutant: Patch, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def problem(seed: int) -> str | None:
-        return run_cluster(seed, theme=Theme.SHARES, faults=faults).problem
+        return run(seed, theme=Theme.SHARES).problem
 
+    monkeypatch.setattr(Faults, "swarm", lambda _: faults)
     _check(mutant, problem, monkeypatch)
+
+
+@pytest.mark.slow
+def test_old_leaders_are_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def problem(seed: int) -> str | None:
+        return run_cluster(seed, theme=Theme.SHARES, faults=CUTS).problem
+
+    _check(old_leaders_not_fenced, problem, monkeypatch)
 
 
 def _check(

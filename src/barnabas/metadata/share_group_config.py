@@ -45,6 +45,8 @@ GROUPS_MAX = 10_000
 OFFSET_RESET, ISOLATION = "share.auto.offset.reset", "share.isolation.level"
 LOCK_DURATION, COUNT_LIMIT = "share.record.lock.duration.ms", "share.delivery.count.limit"
 RECORD_LOCKS, RENEW = "share.partition.max.record.locks", "share.renew.acknowledge.enable"
+BACKOFF, BACKOFF_MAX = "share.retry.backoff.ms", "share.retry.backoff.max.ms"
+BACKOFF_MS_MAX = 24 * 60 * 60 * 1000
 SESSION, HEARTBEAT = "share.session.timeout.ms", "share.heartbeat.interval.ms"
 
 BY_DURATION = "by_duration:"
@@ -93,6 +95,13 @@ class ShareGroupConfig:
     renew_enabled: bool = True
     """Whether consumers may renew their locks."""
 
+    retry_backoff_ms: int = 0
+    """How long a record that a consumer released waits before it is delivered again; the time
+    doubles with each delivery."""
+
+    retry_backoff_max_ms: int = 60_000
+    """How long it waits at most."""
+
     session_timeout_ms: int
     """After how long without a heartbeat a member is removed."""
 
@@ -119,6 +128,8 @@ def bounds_of(settings: ShareSettings) -> dict[str, Bounds]:
         LOCK_DURATION: _around(lock_ms, least_ms, most_ms),
         COUNT_LIMIT: _around(settings.delivery_count_limit, 2, 10),
         RECORD_LOCKS: _around(settings.partition_max_record_locks, 100, 4_000),
+        BACKOFF: Bounds(0, 0, BACKOFF_MS_MAX),
+        BACKOFF_MAX: Bounds(0, 60_000, BACKOFF_MS_MAX),
         SESSION: _around(settings.session_timeout_ms, 45_000, 60_000),
         HEARTBEAT: _around(settings.heartbeat_interval_ms, 5_000, 15_000),
     }
@@ -139,6 +150,8 @@ def resolve(configs: Mapping[str, str], settings: ShareSettings) -> ShareGroupCo
         delivery_count_limit=number(COUNT_LIMIT),
         partition_max_record_locks=number(RECORD_LOCKS),
         renew_enabled=configs.get(RENEW, "true").lower() != "false",
+        retry_backoff_ms=number(BACKOFF),
+        retry_backoff_max_ms=number(BACKOFF_MAX),
         session_timeout_ms=number(SESSION),
         heartbeat_interval_ms=number(HEARTBEAT),
         dead_letters=_dead_letters(configs),
@@ -156,7 +169,7 @@ def check(configs: Mapping[str, str], settings: ShareSettings) -> None:
             _check_bounds(name, int(value), bounds[name])
     problem = problem_with(configs.get(TOPIC_NAME, "").strip() or DEFAULT_PREFIX)
     if problem is not None:
-        raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{TOPIC_NAME}: {problem}")
     resolved = resolve(configs, settings)
     if resolved.session_timeout_ms <= resolved.heartbeat_interval_ms:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{SESSION} must be greater than {HEARTBEAT}.")
@@ -279,6 +292,10 @@ DEFINITIONS: dict[str, ConfigDefinition] = {
             default="true",
             documentation="Whether consumers may renew the locks of their records.",
         ),
+        _number(
+            BACKOFF, 0, "How long a record that was released waits; doubled with each delivery."
+        ),
+        _number(BACKOFF_MAX, 0, "How long a record that was released waits at most."),
         _number(SESSION, 1, "After how long without a heartbeat a member is removed."),
     )
 }

@@ -4,6 +4,8 @@ The leader of a partition has a window for each group: what is acquired, and by 
 
 `window.py`                     the window of a share partition
 `cells.py`, `record_leases.py`  what the window keeps for each offset, and for what members hold
+`dead_letter_records.py`        dead letters, and where they came from
+`flood_breaker.py`              a pause where too many records become dead letters
 
 The stored state of a share partition is in a partition of `__share_group_state`, in Kafka's format.
 

@@ -17,6 +17,8 @@ STATE_MASK = 0b111
 COUNT_MAX = 0xFF >> STATE_BITS
 STORING = 5
 """In place of ACQUIRED while the end of the delivery is being written."""
+WAITING = 6
+"""In place of AVAILABLE until the backoff of a record that was released is over."""
 VALUES = range(256)
 
 
@@ -44,6 +46,7 @@ AVAILABLE = re.compile(_any_of(DeliveryState.AVAILABLE))
 AVAILABLE_RUN = re.compile(b"(" + _any_of(DeliveryState.AVAILABLE) + rb")\1*", re.DOTALL)
 ACQUIRED_RUN = re.compile(_any_of(DeliveryState.ACQUIRED) + b"+")
 COMPLETE_RUN = re.compile(_any_of(*COMPLETE) + b"+")
+WAITING_RUN = re.compile(_any_of(WAITING) + b"+")
 ARCHIVING_RUN = re.compile(_any_of(DeliveryState.ARCHIVING) + b"+")
 LOCKED = re.compile(_any_of(DeliveryState.ACQUIRED, STORING))
 EQUAL_RUN = re.compile(rb"(.)\1*", re.DOTALL)

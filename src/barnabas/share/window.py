@@ -14,6 +14,8 @@ could not be stored. If the member's time passes in between, that counts once th
 The end of a delivery by a timeout, or by a member that leaves, applies at once. It is stored, too;
 if that fails, only the delivery count is lost.
 
+With a backoff, a record that a member releases waits before it is available again.
+
 A record that fails again and again must not take its neighbours with it. From half of the allowed
 deliveries on, a run of offsets is delivered alone and in smaller and smaller parts.
 
@@ -23,6 +25,7 @@ letter (ARCHIVING). Members neither hold nor get it; `archive` ends that once it
 
 from collections.abc import Sequence
 from enum import IntEnum
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from barnabas.model.errors import ApiError, ErrorCode
@@ -34,6 +37,8 @@ from barnabas.share.cells import (
     AVAILABLE_RUN,
     COMPLETE_RUN,
     STORING,
+    WAITING,
+    WAITING_RUN,
     Acquired,
     batches_of,
     cell,
@@ -79,6 +84,10 @@ class WindowLimits(NamedTuple):
     span_max: int = SPAN_MAX
     has_dead_letters: bool = False
     """Whether what is not delivered again waits for a dead letter before it is archived."""
+    backoff_ms: int = 0
+    """How long a record that was released waits before it is delivered again; it doubles with each
+    delivery."""
+    backoff_max_ms: int = 0
 
 
 class _Run(NamedTuple):
@@ -87,6 +96,7 @@ class _Run(NamedTuple):
     first: int
     last: int
     table: bytes
+    is_released: bool = False
 
 
 class Change(NamedTuple):
@@ -120,6 +130,9 @@ class Window:
         self._leases = Leases()
         self._hint = 0
         """No offset before this index is available."""
+        self._held_back: list[tuple[int, int, int]] = []
+        """A heap of runs that wait for the end of their backoff: when that is, first and last
+        offset. Another leader knows nothing of them, and delivers them at once."""
         for batch in batches:
             self._load(batch)
         self.complete_count = count_complete(self._cells)
@@ -223,7 +236,11 @@ class Window:
             AcknowledgeType.REJECT: change_to(self._last_state()),
             AcknowledgeType.RELEASE: self._end_of_delivery(),
         }
-        runs = [_Run(ack.first, ack.last, table[ack.kind]) for ack in found if ack.kind in table]
+        runs = [
+            _Run(ack.first, ack.last, table[ack.kind], ack.kind is AcknowledgeType.RELEASE)
+            for ack in found
+            if ack.kind in table
+        ]
         for run in runs:
             self._translate(run.first - self.start, run.last - self.start + 1, change_to(STORING))
         return Change(runs) if runs else None
@@ -263,11 +280,28 @@ class Window:
         done = COMPLETE_RUN.match(cells)
         return self.start if done is None else self.start + done.end()
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: Change, now_ms: int = 0) -> None:
         """Apply a change that is stored."""
         for run in change.runs:
-            self._end_delivery(*self._clipped(run), run.table)
+            index, end = self._clipped(run)
+            self._end_delivery(index, end, run.table)
+            if run.is_released and self.limits.backoff_ms:
+                self._hold_back(index, end, now_ms)
         self._advance()
+
+    @property
+    def next_ready_ms(self) -> int | None:
+        """When to call `end_backoffs`; None while no record waits."""
+        return self._held_back[0][0] if self._held_back else None
+
+    def end_backoffs(self, now_ms: int) -> None:
+        """Make records available whose backoff is over."""
+        while self._held_back and self._held_back[0][0] <= now_ms:
+            _, first, last = heappop(self._held_back)
+            index, end = max(0, first - self.start), max(0, last - self.start + 1)
+            for run in list(WAITING_RUN.finditer(self._cells, index, end)):
+                self._translate(run.start(), run.end(), change_to(DeliveryState.AVAILABLE))
+                self._hint = min(self._hint, run.start())
 
     def roll_back(self, change: Change) -> list[StateBatch]:
         """Undo a change that could not be stored; return what timed out meanwhile."""
@@ -335,6 +369,16 @@ class Window:
         self.start = offset
         self._advance()
         return True
+
+    def _hold_back(self, index: int, end: int, now_ms: int) -> None:
+        """Have offsets that were released wait; the longer, the more often they were delivered."""
+        limits = self.limits
+        for run in list(AVAILABLE_RUN.finditer(self._cells, index, end)):
+            backoff_ms = limits.backoff_ms << deliveries_of(run[1][0]) - 1
+            due_ms = now_ms + min(backoff_ms, max(limits.backoff_ms, limits.backoff_max_ms))
+            first = self.start + run.start()
+            heappush(self._held_back, (due_ms, first, first + run.end() - run.start() - 1))
+            self._translate(run.start(), run.end(), change_to(WAITING))
 
     def _load(self, batch: StateBatch) -> None:
         first = max(batch.first, self.start)

@@ -55,7 +55,9 @@ SETTINGS = Settings(
         heartbeat_wait_ms=500,
     ),
     transactions=TransactionSettings(log_partitions=2, abort_check_interval_ms=1_000),
-    share=ShareSettings(state_partitions=2, updates_per_snapshot=6, tidy_interval_ms=1_500),
+    share=ShareSettings(
+        state_partitions=2, updates_per_snapshot=6, tidy_interval_ms=1_500, write_timeout_ms=600
+    ),
 )
 
 

@@ -135,11 +135,11 @@ class ShareConsumer:
         """Send an acknowledgement soon; `on_verdict` gets the outcome, on the consumer's thread."""
 
         def settled(verdict: Verdict) -> None:
+            if on_verdict is not None:
+                on_verdict(verdict)
             with self._state:
                 self._outstanding -= 1
                 self._state.notify_all()
-            if on_verdict is not None:
-                on_verdict(verdict)
 
         ack = Ack(record.place, record.offset, kind, settled)
         with self._state:
@@ -232,7 +232,7 @@ class ShareConsumer:
         """Send what is due, then wait for an answer or for the program."""
         if self._heartbeats.failure is not None:
             raise self._heartbeats.failure
-        self._renew_buffered(time.monotonic())
+        renew_s = self._renew_buffered(time.monotonic())
         self._take_acks()
         self._routes.follow(self._membership.assigned)
         now_s = time.monotonic()
@@ -241,7 +241,7 @@ class ShareConsumer:
             if not leader.is_waiting and now_s >= leader.not_before_s:
                 self._send_to(leader, now_s)
         waiting = [leader for leader in self._routes if leader.is_waiting]
-        for leader in self._waker.wait(waiting, self._due_s(now_s) - time.monotonic()):
+        for leader in self._waker.wait(waiting, self._due_s(now_s, renew_s) - time.monotonic()):
             self._received(leader.receive(self._topics.names))
 
     def _take_acks(self) -> None:
@@ -250,16 +250,18 @@ class ShareConsumer:
         for session, ack in arrived:
             session.add(ack)
 
-    def _renew_buffered(self, now_s: float) -> None:
-        """Keep records that wait for the program: each expiry would cost them a delivery."""
+    def _renew_buffered(self, now_s: float) -> float | None:
+        """Keep records that wait for the program: each expiry would cost them a delivery.
+
+        Return when to look again.
+        """
         with self._state:
-            due = [
-                record
-                for record in self._buffer
-                if not record.is_renewing and record.deadline_s - now_s < record.lock_s / 2
-            ]
-        for record in due:
-            self.renew(record)
+            waiting = [record for record in self._buffer if not record.is_renewing]
+        due_s = {record: record.deadline_s - record.lock_s / 2 for record in waiting}
+        for record in waiting:
+            if due_s[record] <= now_s:
+                self.renew(record)
+        return min((each for each in due_s.values() if each > now_s), default=None)
 
     def _connect(self, node: Node) -> Pipeline:
         return Pipeline(
@@ -300,9 +302,9 @@ class ShareConsumer:
         with self._state:
             self._ack_since_s = time.monotonic() if self._arriving else None
 
-    def _due_s(self, now_s: float) -> float:
+    def _due_s(self, now_s: float, renew_s: float | None) -> float:
         """Return when there may be something to do without an answer."""
-        due = [now_s + IDLE_S]
+        due = [now_s + IDLE_S] if renew_s is None else [now_s + IDLE_S, renew_s]
         if self._routes.due_s is not None:
             due.append(self._routes.due_s)
         due += [

@@ -20,6 +20,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -39,6 +40,7 @@ from barnabas.protocol.messages.share_group_describe import (
 from barnabas.wire.cluster_wire import Kind, Node, Wire, require, settled
 
 GROUP_RESOURCE = 32
+SHARE = "share"
 SET = 0
 EARLIEST, LATEST = -2, -1
 UNKNOWN = -1
@@ -54,6 +56,21 @@ class Progress(NamedTuple):
     """The first offset that is not done."""
     lag: int | None
     """How many records are not done, those in flight included."""
+
+
+def listings(wire: Wire) -> dict[str, str]:
+    """Return the state of every share group, by its name."""
+    request = ListGroupsRequest(types_filter=[SHARE])
+    found: dict[str, str] = {}
+    for node in wire.nodes():
+        answer = wire.ask(node, request, ListGroupsResponse)
+        require(answer.error_code, f"The groups of broker {node.id}")
+        found |= {
+            each.group_id: each.group_state
+            for each in answer.groups
+            if each.group_type.lower() == SHARE
+        }
+    return found
 
 
 def describe(wire: Wire, group: str) -> DescribedGroup:

@@ -1,10 +1,13 @@
 """Tests dead letters (KIP-1191): what a group gives up on goes to its dead-letter topic, once."""
 
+import errno
+
 import pytest
 
 from barnabas.effects import Notice
-from barnabas.model.dead_letter_rules import GROUP_ENABLE, DeadLetterRules
+from barnabas.model.dead_letter_rules import GROUP_ENABLE, TOPIC_NAME, DeadLetterRules
 from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import TopicId
 from barnabas.model.pending import Pending
 from barnabas.model.share_state import DeliveryState
 from barnabas.node.partitions.partition import Partition
@@ -13,7 +16,7 @@ from barnabas.node.share.share_partition import SharePartition
 from barnabas.node.share.sharing import Sharing
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import Record, build
-from barnabas.share.dead_letters import (
+from barnabas.share.dead_letter_records import (
     DELIVERED_TOO_OFTEN,
     REJECTED,
     WITHOUT_RECORD,
@@ -416,3 +419,140 @@ def test_dead_letters_of_another_broker_are_sent_again_only_once(
     assert DeliveryState.ARCHIVING not in group.states().values()
     assert bob.result((4, 9, [REJECT])) == 0
     assert group.origins() == list(range(10))
+
+
+def test_a_disk_that_is_full(
+    talk: Dialogue, group: Group, ann: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    log = talk.node.find("dlq.g", 0).log
+    with monkeypatch.context() as patched:
+        patched.setattr(type(log), "append", full)
+        failing(group, ann)
+    assert group.letters() == []
+    talk.pass_time(30_000)
+    assert group.origins() == list(range(10))
+
+
+def test_a_dead_letter_partition_that_has_lost_the_sequence(
+    talk: Dialogue, group: Group, ann: Member
+) -> None:
+    """As after an unclean election: the batch gets another producer id, and is written once."""
+    ann.take()
+    reject(ann, 0, 1)
+    (producer,) = talk.node.find("dlq.g", 0).log.producers.by_id.values()
+    producer.batches.clear()
+    reject(ann, 2, 9)
+    assert group.origins() == [0, 1]
+    talk.pass_time(1_000)
+    assert group.origins() == list(range(10))
+    assert len(talk.node.find("dlq.g", 0).log.producers.by_id) == 2
+
+
+def test_a_topic_with_a_codec_of_its_own(talk: Dialogue, group: Group, ann: Member) -> None:
+    """The batch is compressed in steps, in the queue of its partition."""
+    create_topic(talk, "dlq.zstd", 1, {**ENABLED, "compression.type": "zstd"})
+    group.dead = DeadLetterRules("dlq.zstd")
+    group.rules.locks_max = 2_000
+    produce(talk, "a", batch(400))
+    ann.take()
+    reject(ann, 0, 409)
+    assert group.origins("dlq.zstd") == list(range(410))
+
+
+def test_a_compacted_topic_refuses_records_without_keys(
+    talk: Dialogue, group: Group, ann: Member
+) -> None:
+    create_topic(talk, "dlq.keys", 1, {**ENABLED, "cleanup.policy": "compact"})
+    produce(talk, "a", batch(1, key=None))
+    group.dead = DeadLetterRules("dlq.keys")
+    ann.take()
+    reject(ann, 0, 10)
+    talk.pass_time(1_000)
+    (notice,) = group.notices()
+    assert "key" in notice.facts["problem"]
+    assert group.letters("dlq.keys") == []
+
+
+def test_markers_are_no_dead_letters(talk: Dialogue, group: Group, ann: Member) -> None:
+    control = 0x30
+    partition = talk.node.find("a", 0)
+    marker = build(
+        [Record(0, START_MS, b"\0\0\0\1", b"\0\0\0\0\0\0")],
+        attributes=control,
+        producer_id=99,
+        producer_epoch=0,
+    )
+    partition.leader.append_own(marker)
+    talk.settle()
+    produce(talk, "a", batch(1))
+    group.rules.deliveries_max = 1
+    group.dead = DeadLetterRules("dlq.g")
+    ann.take()
+    talk.pass_time(LOCK_MS)
+    assert group.origins() == [*range(10), 11]
+    assert DeliveryState.ARCHIVING not in group.states().values()
+
+
+def test_a_clock_that_jumps_changes_nothing(talk: Dialogue, group: Group, ann: Member) -> None:
+    ann.take()
+    reject(ann, 0, 4)
+    for hour_ms in (3_600_000, -7_200_000):
+        talk.now_ms += hour_ms
+        talk.node.timers.wall_ms = talk.now_ms
+        reject(ann, 5 if hour_ms > 0 else 6, 5 if hour_ms > 0 else 6)
+    assert group.origins() == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_the_config_of_the_group_counts(talk: Dialogue) -> None:
+    """The node's own share groups, with the state that it stores itself."""
+    topic_id = create_topic(talk, "orders")
+    create_topic(talk, "dlq.orders", 1, ENABLED)
+    talk.node.image.group_configs["g"] = {TOPIC_NAME: "dlq.orders"}
+    talk.node.share_states.initialize("g", TopicId(topic_id), {0: 0}, 0)
+    talk.settle()
+    produce(talk, "orders", batch(5))
+    ann = Member(talk, topic_id)
+    ann.send()
+    assert ann.take() == [(0, 4, 1)]
+    reject(ann, 1, 2)
+    found = [read_origin(each.headers) for each in read(fetch(talk, "dlq.orders").records)]
+    assert [each.offset for each in found if each is not None] == [1, 2]
+
+
+def test_a_group_that_is_deleted_sends_no_more(talk: Dialogue, group: Group, ann: Member) -> None:
+    talk.hold_scans = True
+    ann.take()
+    reject(ann, 0, 9)
+    group.stored.holds_writes = True
+    talk.release_scans()
+    group.stored.end_write(ErrorCode.INVALID_REQUEST)  # there is no such state
+    talk.settle()
+    writes = group.stored.writes
+    for _ in range(5):
+        talk.pass_time(30_000)
+    assert group.stored.writes == writes
+    assert group.letters() == []
+
+
+def test_a_share_partition_waits_for_its_turn(
+    talk: Dialogue, group: Group, ann: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it waits for may be given up meanwhile."""
+    monkeypatch.setattr("barnabas.node.share.dead_letter_topics.SENDERS_MAX", 1)
+    produce(talk, "a", batch(5), partition=1)
+    talk.hold_scans = True
+    ann.take(partitions=(0, 1))
+    group.rules.deliveries_max = 1
+    talk.pass_time(LOCK_MS)
+    (scan,) = [each for each in talk.scans if each.lane == "dead letters"]
+    assert scan.owner in {"a-0", "a-1"}
+    for found in talk.node.sharing.partitions._by_key.values():
+        if str(found.partition.name) != scan.owner:
+            found.archive([(0, 20)])
+    talk.release_scans()
+    talk.pass_time(1)
+    letters = group.letters() + group.letters(partition=1)
+    assert len(letters) == (10 if scan.owner == "a-0" else 5)

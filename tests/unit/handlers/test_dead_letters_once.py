@@ -19,7 +19,7 @@ from barnabas.model.share_state import SharePartitionKey, StateUpdate
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.dead_letter_topics import DeadLetterTopics, Destination
 from barnabas.node.share.sharing import Sharing
-from barnabas.share.dead_letters import read_origin
+from barnabas.share.dead_letter_records import read_origin
 from tests.support.talk.dialogue import Dialogue
 from tests.support.talk.requests import batch, create_topic, fetch, produce, read
 from tests.support.talk.stored_shares import StoredShares

@@ -33,6 +33,8 @@ class Rules:
     locks_max: int = 100
     reads_committed: bool = False
     can_renew: bool = True
+    backoff_ms: int = 0
+    backoff_max_ms: int = 0
 
 
 class Member:
@@ -313,6 +315,20 @@ def test_an_acknowledgement_of_what_is_done_with_waits_until_that_is_stored(
     assert stored.starts.popitem()[1] == 10
 
 
+def test_records_of_a_partition_that_is_lost_before_the_answer_are_not_sent(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    exchange = ann.send([(0, 9, [ACCEPT])])
+    talk.node.find("a", 0).leader_epoch += 1
+    stored.end_write()
+    ((partition,),) = [topic.partitions for topic in exchange.answer.responses]
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not partition.acquired_records
+    assert not partition.records
+
+
 def test_a_record_comes_again_when_its_time_has_passed(
     talk: Dialogue, ann: Member, bob: Member
 ) -> None:
@@ -349,6 +365,36 @@ def test_records_are_archived_at_the_limit_and_suspicious_ones_come_in_parts(
     assert ann.take([(0, 4, [RELEASE])], records=1) == [(0, 0, 3)]
     assert ann.result((0, 0, [RELEASE])) == 0
     assert ann.take(records=1) == [(1, 1, 3)]
+
+
+def test_what_is_released_waits_for_its_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms, rules.backoff_max_ms = 1_000, 1_500
+    ann.take(records=1)
+    bob.take()
+    assert ann.result((0, 3, [RELEASE]), (4, 9, [ACCEPT])) == 0
+    assert ann.take() == []
+    talk.pass_time(999)
+    assert ann.take() == []
+    waiting = ann.send(wait_ms=5_000)
+    talk.pass_time(1)
+    ((partition,),) = [topic.partitions for topic in waiting.answer.responses]
+    assert [(r.first_offset, r.last_offset) for r in partition.acquired_records] == [(0, 3)]
+    assert ann.result((0, 3, [RELEASE])) == 0
+    talk.pass_time(1_499)  # doubled, and cut at the limit
+    assert ann.take() == []
+    talk.pass_time(1)
+    assert ann.take() == [(0, 1, 3)]
+
+
+def test_a_lost_lock_brings_a_record_back_without_a_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms = rules.backoff_max_ms = LOCK_MS
+    ann.take()
+    talk.pass_time(LOCK_MS)
+    assert bob.take() == [(0, 29, 2)]
 
 
 def test_a_closed_session_gives_everything_back(ann: Member, bob: Member) -> None:

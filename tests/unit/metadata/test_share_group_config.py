@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.metadata import share_group_config
 from barnabas.metadata.share_group_config import OffsetReset, Reset, check, resolve
+from barnabas.model.dead_letter_rules import DeadLetterRules
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import ShareSettings
 
@@ -63,6 +64,10 @@ def test_a_groups_own_configs_count() -> None:
         ("share.session.timeout.ms", "44999"),
         ("share.heartbeat.interval.ms", "15001"),
         ("share.heartbeat.interval.ms", "x"),
+        ("errors.deadletterqueue.topic.name", "orders"),
+        ("errors.deadletterqueue.topic.name", "__dlq"),
+        ("errors.deadletterqueue.copy.record.enable", "maybe"),
+        ("errors.deadletterqueue.records.per.minute", "-1"),
         ("retention.ms", "1"),
     ],
 )
@@ -97,3 +102,15 @@ def test_defaults_are_those_of_the_definitions() -> None:
     defaults = {name: known.default for name, known in share_group_config.DEFINITIONS.items()}
     check(defaults, SETTINGS)
     assert resolve(defaults, SETTINGS) == resolve({}, SETTINGS)
+
+
+def test_a_group_with_dead_letters() -> None:
+    configs = {
+        "errors.deadletterqueue.topic.name": "dlq.orders",
+        "errors.deadletterqueue.copy.record.enable": "FALSE",
+        "errors.deadletterqueue.records.per.minute": "100",
+    }
+    check(configs, SETTINGS)
+    assert resolve(configs, SETTINGS).dead_letters == DeadLetterRules("dlq.orders", False, 100)
+    assert resolve({}, SETTINGS).dead_letters is None
+    check({"errors.deadletterqueue.topic.name": ""}, SETTINGS)

@@ -7,12 +7,14 @@ import pytest
 
 from barnabas.effects import Flush
 from barnabas.metadata.image import SHARE_STATE_TOPIC
+from barnabas.metadata.metadata_records import FeatureLevelChanged
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.share_state import SharePartitionKey, StateSummary, StateUpdate
 from barnabas.node.share.share_state_writes import joined
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.share.share_records import SharePartitionState
 from tests.support.talk.dialogue import Dialogue
 from tests.support.talk.share_talk import GROUP, runs, told, update
@@ -280,6 +282,26 @@ def test_the_topic_is_created_when_it_is_first_needed(tmp_path: Path) -> None:
     talk.settle()
     talk.pass_time(1000)
     assert found[0].start_offset == 9
+
+
+def test_before_the_upgrade_is_finalized_there_are_no_share_coordinators(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path)
+    talk.node.create_topic("orders", 1, {}, talk.now_ms)
+    talk.settle()
+    talk.node.commit([FeatureLevelChanged(level=1)], talk.now_ms)
+    talk.settle()
+    key = SharePartitionKey(GROUP, talk.node.image.topics["orders"].topic_id, 0)
+    for asked in (
+        talk.node.share_states.read(key, 0),
+        talk.node.share_states.write(key, update("0 k1")),
+        talk.node.share_states.write(key, update("1 k1", leader_epoch=1)),
+    ):
+        answers = answers_of(asked)
+        talk.settle()
+        assert code_of(answers) is ErrorCode.UNSUPPORTED_VERSION
+    found = FindCoordinatorRequest(key_type=2, coordinator_keys=[key.coordinator_key])
+    assert talk.ask(found).coordinators[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert SHARE_STATE_TOPIC not in talk.node.image.topics
 
 
 def test_joined_writes_change_what_both_change() -> None:

@@ -10,7 +10,7 @@ from barnabas.protocol.coordinator_records.share_update import Shipment as Messa
 from barnabas.protocol.coordinator_records.share_update import ShipmentRun as RunMessage
 from barnabas.protocol.records import Record, build, parse_header, records
 from barnabas.share import shipments
-from barnabas.share.dead_letters import (
+from barnabas.share.dead_letter_records import (
     DELIVERED_TOO_OFTEN,
     Letter,
     Origin,
@@ -70,7 +70,7 @@ def test_a_batch_that_cannot_be_opened_gives_dead_letters_without_records() -> N
     content = bytes(build([Record(number, 0, b"k", b"v") for number in range(5)]))
     header = parse_header(content)
     wanted = [StateBatch(1, 2, DeliveryState.ARCHIVING, 3)]
-    letters = finish(letters_in(content[:-3], header, wanted))
+    letters = finish(letters_in(content[:-30], header, wanted))
     assert letters == [Letter(1, 3, None), Letter(2, 3, None)]
     found = finish(letters_in(content, header, wanted))
     assert [each.record.offset for each in found if each.record is not None] == [1, 2]

@@ -6,7 +6,7 @@ from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
 from barnabas.model.settings import ShareSettings
-from barnabas.model.share_state import SharePartitionKey, StateSummary, StoredState
+from barnabas.model.share_state import SharePartitionKey, Shipment, StateSummary, StoredState
 from barnabas.protocol.coordinator_codec import decode_share_record
 from barnabas.protocol.coordinator_records.share_snapshot import ShareSnapshotValue
 from barnabas.protocol.coordinator_records.share_update import ShareUpdateValue
@@ -214,3 +214,20 @@ def test_an_update_without_its_snapshot_is_skipped(talk: ShareTalk) -> None:
     other.write("0 k1")
     talk.machine.replay(other.runner.records[-1], None)
     assert talk.machine.state_of(KEY) is None
+
+
+def test_a_shipment_stays_until_another_one_replaces_it() -> None:
+    talk = ShareTalk(ShareSettings(updates_per_snapshot=3))
+    talk.initialize()
+    for number in range(9):
+        shipment = Shipment(TopicId(b"d" * 16), 0, 7, 0, number, ((number, number),))
+        change = update(f"{number} w1")
+        if number in {1, 5}:
+            change = change._replace(shipment=shipment)
+        assert talk.write_update(change) is OK
+        found = talk.read(0)
+        assert isinstance(found, StoredState)
+        stored = None if found.shipment is None else found.shipment.base_sequence
+        assert stored == (None if number < 1 else 1 if number < 5 else 5)
+    assert talk.state() == (0, 0, "0-8 w1")
+    assert kinds(talk.runner.records) == "suuusuuusu"

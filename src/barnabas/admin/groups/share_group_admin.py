@@ -1,19 +1,20 @@
 """Query and change share groups, which librdkafka's admin client does not know."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from barnabas.admin.connecting import settings
-from barnabas.admin.groups.group_admin import group_failure
+from barnabas.admin.groups.group_admin import Group, Listing, Member, group_failure
 from barnabas.admin.scopes import Place
 from barnabas.model.errors import ErrorCode
 from barnabas.wire import share_groups as requests
 from barnabas.wire.cluster_wire import Kind, Wire
 from barnabas.wire.share_groups import Progress
-from barnabas.wire.wire_failures import RefusedError, UnservedError
+from barnabas.wire.wire_failures import LinkError, RefusedError, UnservedError
 
 CLIENT_ID = "barnabas-cli"
+SHARE = "Share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +48,34 @@ class ShareGroup:
         """How many records are not done, over all partitions whose lag is known."""
         return sum(each.lag for each in self.progress.values() if each.lag is not None)
 
+    def as_group(self) -> Group:
+        """Return it as a group whose committed offsets are the start offsets, for a reset."""
+        return Group(
+            name=self.name,
+            type=SHARE,
+            state=self.state,
+            assignor=self.assignor,
+            coordinator=self.coordinator,
+            members=[
+                Member(
+                    member_id=each.member_id,
+                    client_id=each.client_id,
+                    instance_id=None,
+                    host=each.host,
+                    partitions=each.partitions,
+                )
+                for each in self.members
+            ],
+            committed={
+                place: each.start for place, each in self.progress.items() if each.start is not None
+            },
+        )
+
     def as_json(self) -> dict[str, object]:
         """Return the value as a JSON object."""
         return {
             "group": self.name,
-            "type": "Share",
+            "type": SHARE,
             "state": self.state,
             "assignor": self.assignor or None,
             "coordinator": self.coordinator,
@@ -69,6 +93,18 @@ class ShareGroupAdmin:
 
     def __init__(self, bootstrap: str, properties: list[str] | None) -> None:
         self._properties = settings(bootstrap, properties)
+
+    def listings(self, on_warning: Callable[[str], None]) -> list[Listing]:
+        """Return every share group; none if the brokers are too old to have some."""
+        try:
+            with Wire(self._properties, CLIENT_ID) as wire:
+                found = requests.listings(wire)
+        except UnservedError:
+            return []
+        except LinkError as error:
+            on_warning(f"Share groups cannot be listed: {error}")
+            return []
+        return [Listing(group=name, type=SHARE, state=state) for name, state in found.items()]
 
     def find(self, name: str) -> ShareGroup | None:
         """Return a share group; None if there is none of that name."""

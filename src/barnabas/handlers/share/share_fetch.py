@@ -104,6 +104,8 @@ class ShareFetch:
         self._session = session
         self._is_final = request.share_session_epoch == FINAL_EPOCH
         self._pieces: dict[Place, Piece] = {}
+        self._sources: dict[Place, SharePartition] = {}
+        """Where the pieces come from."""
         self._errors: dict[Place, ErrorCode] = {}
         self._acks: Results | None = None
         self._watched: list[SharePartition] = []
@@ -199,6 +201,7 @@ class ShareFetch:
             if self._wait is not None:
                 self._watch_one(partition)  # another one than before, after an error
             is_first = not self._pieces
+            self._sources[place] = partition
             return partition.acquire(owner.member_id, limits, allowance, at_least_one=is_first)
         except ApiError as error:
             self._errors[place] = error.code
@@ -234,7 +237,18 @@ class ShareFetch:
                 numbers.fetches += 1
             context.partition_count = len(sizes)
 
+    def _drop_lost(self) -> None:
+        """Drop records of partitions that were lost since: the member does not hold them any more.
+
+        They were acquired before the acknowledgements of the same request were stored.
+        """
+        for place in list(self._pieces):
+            if not self._sources[place].is_current:
+                del self._pieces[place]
+                self._errors[place] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
     def _response(self) -> ShareFetchResponse:
+        self._drop_lost()
         self._count()
         acks = self._acks or {}
         shown = dict.fromkeys([*self._pieces, *self._errors, *acks])

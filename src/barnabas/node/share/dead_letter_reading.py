@@ -7,7 +7,7 @@ from barnabas.model.share_state import StateBatch
 from barnabas.model.steps import Steps
 from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.records import HEADER_BYTES, BatchHeader, parse_header
-from barnabas.share.dead_letters import Letter, letters_in
+from barnabas.share.dead_letter_records import Letter, letters_in
 from barnabas.storage.trust import Allowance
 
 LETTERS_MAX = 500

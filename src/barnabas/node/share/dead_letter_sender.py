@@ -1,4 +1,4 @@
-"""Sends the dead letters of one share partition, each once (ADR 36).
+"""Sends the dead letters of one share partition, each once (ADR 38).
 
     offsets wait (ARCHIVING)
       -> their records are read, in steps, and become one batch
@@ -29,7 +29,7 @@ from barnabas.model.timers import Timer
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.dead_letter_reading import LETTERS_MAX, filled, missing, read_letters
 from barnabas.node.share.dead_letter_topics import DeadLetterTopics, Destination
-from barnabas.share.dead_letters import Letter, Source, packed, runs_of
+from barnabas.share.dead_letter_records import Letter, Source, packed, runs_of
 from barnabas.share.window import SPAN_MAX, Window
 from barnabas.storage.producers import SEQUENCE_MASK
 
@@ -132,8 +132,9 @@ class DeadLetterSender:
         return shipment if any(_waiting(window, run) for run in shipment.runs) else None
 
     def _begin(self) -> None:
-        """Decide what to send."""
-        if not self._source.is_current:
+        """Decide what to send, if there is still something."""
+        window = self._source.window
+        if window is None or not window.archiving_count or not self._source.is_current:
             self._end_turn()
             return
         try:
@@ -227,7 +228,13 @@ class DeadLetterSender:
             self._is_stored = True
             self._send(to, batch)
 
-        self._source.store_shipment(shipment).when_done(stored, self._failed)
+        self._source.store_shipment(shipment).when_done(stored, self._not_stored)
+
+    def _not_stored(self, error: Exception) -> None:
+        if isinstance(error, ApiError) and error.code is ErrorCode.INVALID_REQUEST:
+            self._end_turn()  # the state is deleted, and so is the group: its members would tell
+        else:
+            self._failed(error)
 
     def _send(self, to: Destination, batch: bytearray) -> None:
         if self._source.is_current:

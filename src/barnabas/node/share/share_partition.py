@@ -74,6 +74,14 @@ class ShareRules(Protocol):
     def can_renew(self) -> bool:
         """Whether a member may ask for more time."""
 
+    @property
+    def backoff_ms(self) -> int:
+        """How long a record that was released waits the first time; 0 for not at all."""
+
+    @property
+    def backoff_max_ms(self) -> int:
+        """How long it waits at most."""
+
 
 class FetchLimits(NamedTuple):
     """What a request takes at most."""
@@ -286,7 +294,11 @@ class SharePartition:
         rules, window = self._rules(), self.window
         if window is not None:
             window.limits = WindowLimits(
-                rules.deliveries_max, rules.locks_max, has_dead_letters=self._has_dead_letters
+                rules.deliveries_max,
+                rules.locks_max,
+                has_dead_letters=self._has_dead_letters,
+                backoff_ms=rules.backoff_ms,
+                backoff_max_ms=rules.backoff_max_ms,
             )
             if window.move_start(self.partition.log.start_offset):
                 self._is_start_unstored = True
@@ -396,7 +408,7 @@ class SharePartition:
         window = self.window
         assert window is not None
         for change, _ in queued:
-            window.commit(change)
+            window.commit(change, self._timers.now_ms)
         self._is_writing = False
         self._retry_delay_ms = RETRY_MS
         self._watch_deadline()
@@ -431,7 +443,7 @@ class SharePartition:
             answer.fail(ApiError(code))
         if shipment is not None:
             shipment[1].fail(ApiError(code))
-        if self.error is None and self._retry is None:
+        if code is ErrorCode.COORDINATOR_NOT_AVAILABLE and self._retry is None:
             # Acknowledgements that came meanwhile wait, too: no other event may ever begin a write.
             self._retry = self._timers.after(self._retry_delay_ms, self._store_again)
             self._retry_delay_ms = min(2 * self._retry_delay_ms, RETRY_MAX_MS)
@@ -450,8 +462,8 @@ class SharePartition:
             self._end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _watch_deadline(self) -> None:
-        """Set the timer for the next delivery that ends by itself."""
-        deadline_ms = None if self.window is None else self.window.next_deadline_ms
+        """Set the timer for the next delivery, or backoff, that ends by itself."""
+        deadline_ms = _first_of(self.window)
         timer = self._timer
         if timer is not None:
             if timer.deadline_ms == deadline_ms:
@@ -467,6 +479,7 @@ class SharePartition:
         if window is not None and self.error is None:
             self._apply_rules()
             self._store_also(window.expire(self._timers.now_ms))
+            window.end_backoffs(self._timers.now_ms)
             self._watch_deadline()
             self._wake()
 
@@ -508,6 +521,12 @@ class SharePartition:
             if not self.has_more:
                 return
             look()
+
+
+def _first_of(window: Window | None) -> int | None:
+    """Return when the next delivery or backoff is over; None if nothing waits for its end."""
+    ends_ms = () if window is None else (window.next_deadline_ms, window.next_ready_ms)
+    return min((each for each in ends_ms if each is not None), default=None)
 
 
 def overlap(some: Sequence[StateBatch], others: Sequence[StateBatch]) -> bool:

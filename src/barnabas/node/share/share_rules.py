@@ -17,6 +17,8 @@ class GroupRules:
     locks_max: int
     reads_committed: bool = False
     can_renew: bool = True
+    backoff_ms: int = 0
+    backoff_max_ms: int = 0
     reset: OffsetReset = LATEST
     dead_letters: DeadLetterRules | None = None
     """Where records go that are not delivered again; None if they are only archived."""
@@ -53,6 +55,8 @@ def _rules(configs: Mapping[str, str], settings: ShareSettings) -> GroupRules:
         locks_max=config.partition_max_record_locks,
         reads_committed=config.read_committed,
         can_renew=config.renew_enabled,
+        backoff_ms=config.retry_backoff_ms,
+        backoff_max_ms=config.retry_backoff_max_ms,
         reset=config.offset_reset,
         dead_letters=config.dead_letters,
     )

@@ -34,6 +34,9 @@ from barnabas.sim.share_groups import ShareGroup, ShareGroups
 from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import InvariantError, World
 
+Epochs = dict[Place, int | None]
+"""The epochs in which a broker leads partitions."""
+
 FINAL_EPOCH = -1
 FETCH_BYTES = 4_000
 WAITS_MS = (0, 50, 400)
@@ -88,7 +91,7 @@ class ShareConsumer(Actor):
         self._sessions: dict[Host, Session] = {}
         self._leaders: dict[Place, Host] = {}
         self._held: dict[Place, dict[int, Delivery]] = {}
-        self._attempts: dict[int, tuple[Message, list[Attempt]]] = {}
+        self._attempts: dict[int, tuple[Message, list[Attempt], Epochs]] = {}
 
     def died(self) -> None:
         """Forget sessions and records."""
@@ -116,14 +119,14 @@ class ShareConsumer(Actor):
     def answered_by_broker(self, line: BrokerConnection, asked: Asked, answer: Answer) -> None:
         """Check deliveries and the answers to acknowledgements."""
         request = asked.request
-        _, attempts = self._attempts.pop(id(request), (None, []))
+        _, attempts, epochs = self._attempts.pop(id(request), (None, [], {}))
         for attempt in attempts:
             self._check_acks(line, attempt, answer)
         if isinstance(request, ShareFetchRequest) and answer.error_code == 0:
             for topic in answer.responses:
                 for part in topic.partitions:
                     place = Place(TopicId(bytes(topic.topic_id)), part.partition_index)
-                    self._check_deliveries(line, asked, place, part)
+                    self._check_deliveries(line, asked, place, part, epochs.get(place))
 
     def _present_leaders(self) -> list[Host]:
         return list(dict.fromkeys([*self._leaders.values(), *self._sessions]))
@@ -185,7 +188,7 @@ class ShareConsumer(Actor):
         acks |= batches_for(rng, said)
         session.places = (mine | set(said)) - set(forgotten)
         wanted = Wanted(
-            rng.choice(WAITS_MS),
+            0 if self.is_careful else rng.choice(WAITS_MS),
             FETCH_BYTES,
             500 if self.is_careful else rng.choice((1, 3, 20, 500)),
             is_exact=rng.random() < 0.5,
@@ -262,7 +265,8 @@ class ShareConsumer(Actor):
             for offset, kind in zip(each.offsets, each.kinds, strict=True):
                 if kind is not AcknowledgeType.RENEW:
                     held.pop(offset, None)
-        self._attempts[id(request)] = (request, attempts)
+        epochs = {place: self.shares.leader_epoch(host, place) for place in self.group.places}
+        self._attempts[id(request)] = (request, attempts, epochs)
         line = self._connections.get(host)
         if ends and line is not None:
             self.shares.checks.give_back(line.link, now_ms)
@@ -294,7 +298,7 @@ class ShareConsumer(Actor):
             for offset in range(run.first_offset, run.last_offset + 1):
                 spot = Spot(self.group.group_id, place, offset)
                 found = self.shares.checks.newest_of(spot, self.member)
-                if found is not None:
+                if found is not None and found.order.deliveries == run.delivery_count:
                     held[offset] = found
 
     def _handle_error(self, host: Host, place: Place, code: ErrorCode) -> None:
@@ -323,7 +327,12 @@ class ShareConsumer(Actor):
         self.shares.checks.acknowledged(attempt, code, self.member, at, lock_ms)
 
     def _check_deliveries(
-        self, line: BrokerConnection, asked: Asked, place: Place, part: Answer
+        self,
+        line: BrokerConnection,
+        asked: Asked,
+        place: Place,
+        part: Answer,
+        epoch_before: int | None,
     ) -> None:
         epoch = self.shares.leader_epoch(line.host, place)
         partition = self.group.places[place]
@@ -336,8 +345,8 @@ class ShareConsumer(Actor):
                     raise InvariantError(f"{self.name} got {spot} without a record")
                 self._check_value(partition, values[offset])
                 self.shares.checks.show(partition, place, offset, values[offset])
-                if epoch is None:
-                    continue  # the broker has just lost the partition
+                if epoch is None or epoch != epoch_before:
+                    continue  # it is not known in which epoch it was acquired
                 delivery = Delivery(
                     spot,
                     Order(epoch, line.host.life, run.delivery_count),

@@ -116,12 +116,14 @@ def letters_in(
         for each in letters_without_records(header.base_offset, header.last_offset, wanted)
     }
     found: list[Letter] = []
-    work = Work()
+    last, work = max(deliveries, default=-1), Work()
     try:
         body = yield partial(unpacked_body, content, header, UNPACKED_BYTES_MAX)
         for record in records_in(body, header):
             if record.offset in deliveries:
                 found.append(Letter(record.offset, deliveries[record.offset], record))
+            if record.offset >= last:
+                break
             if work.spend(RECORD_UNITS):
                 yield None
     except CorruptBatchError:
