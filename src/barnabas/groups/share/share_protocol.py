@@ -18,9 +18,9 @@ from barnabas.groups.consumer.consumer_member import by_topic
 from barnabas.groups.directory import Directory
 from barnabas.groups.group_counts import GroupCounts
 from barnabas.groups.share import share_group_records as records
+from barnabas.groups.share import share_heartbeat_fields as requests
 from barnabas.groups.share import share_rebalance as rebalance
 from barnabas.groups.share import share_replaying as replaying
-from barnabas.groups.share import share_heartbeat_fields as requests
 from barnabas.groups.share.altering_offsets import AlteringOffsets
 from barnabas.groups.share.deleting_states import DeletingStates
 from barnabas.groups.share.partition_states import Parts
