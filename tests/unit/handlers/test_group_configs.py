@@ -70,7 +70,7 @@ def test_a_group_has_defaults_until_it_is_altered(talk: Dialogue) -> None:
     found = described(talk, "workers")
     assert found[LOCK] == ("30000", 5)
     assert found[RESET] == ("latest", 5)
-    assert len(found) == 11
+    assert len(found) == 13
     assert alter(talk, "workers", (LOCK, SET, "20000"), (RESET, SET, "earliest")) is ErrorCode.NONE
     found = described(talk, "workers")
     assert (found[LOCK], found[RESET]) == (("20000", 8), ("earliest", 8))
