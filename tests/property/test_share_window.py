@@ -14,6 +14,7 @@ from barnabas.share.window import Acknowledgement, AcknowledgeType, Change, Wind
 
 AVAILABLE, ACQUIRED = DeliveryState.AVAILABLE, DeliveryState.ACQUIRED
 ACKNOWLEDGED, ARCHIVED = DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED
+ARCHIVING = DeliveryState.ARCHIVING
 MEMBERS = ("ann", "bob", "cem")
 LIMITS = WindowLimits(deliveries_max=3, locks_max=12, span_max=40)
 LOCK_MS = 10
@@ -52,7 +53,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.start = 5
         self.stored: dict[int, tuple[DeliveryState, int]] = {}
         self.now_ms = 0
-        self.changes: list[tuple[Change, list[tuple[int, AcknowledgeType]]]] = []
+        self.changes: list[tuple[Change, list[tuple[int, DeliveryState]]]] = []
 
     @rule(member=members, ahead=steps, size=sizes, most=sizes)
     def acquire(self, member: str, ahead: int, size: int, most: int) -> None:
@@ -102,14 +103,14 @@ class WindowMachine(RuleBasedStateMachine):
             return
         change = self.window.acknowledge(member, acks)
         self.window.renew(member, acks, self.now_ms + 2 * LOCK_MS)
-        changed: list[tuple[int, AcknowledgeType]] = []
+        changed: list[tuple[int, DeliveryState]] = []
         for offset, what in wanted:
             found = self.model[offset]
             if what is AcknowledgeType.RENEW:
                 found.deadline_ms, found.is_over = self.now_ms + 2 * LOCK_MS, False
             else:
                 found.is_storing = True
-                changed.append((offset, what))
+                changed.append((offset, self._target(offset, what)))
         assert (change is not None) == bool(changed)
         if change is not None:
             self.changes.append((change, changed))
@@ -131,16 +132,16 @@ class WindowMachine(RuleBasedStateMachine):
         batches = self.window.batches(change)
         count = self.window.complete_count_after(change)
         assert count == sum(self._is_complete(each) for each in self.model.values()) + sum(
-            self._target(offset, kind) is not AVAILABLE
-            for offset, kind in changed
-            if offset >= self.start
+            state in {ACKNOWLEDGED, ARCHIVED} for offset, state in changed if offset >= self.start
         )
+        start = self.window.start_after([change])
         self.window.commit(change)
+        assert self.window.start == start
         self.store(batches)
-        for offset, kind in changed:
+        for offset, state in changed:
             if offset in self.model:
                 found = self.model[offset]
-                found.state, found.is_storing = self._target(offset, kind), False
+                found.state, found.is_storing = state, False
         self.advance()
 
     @precondition(lambda self: self.changes)
@@ -168,6 +169,39 @@ class WindowMachine(RuleBasedStateMachine):
     @rule(member=members)
     def release(self, member: str) -> None:
         self.end(self._over(lambda found: found.member == member), self.window.release(member))
+
+    @rule()
+    def switch_dead_letters(self) -> None:
+        """The group's config changes."""
+        has_dead_letters = not self.window.limits.has_dead_letters
+        self.window.limits = LIMITS._replace(has_dead_letters=has_dead_letters)
+
+    @precondition(lambda self: self.waiting())
+    @rule(ahead=st.integers(-1, 10), size=sizes)
+    def archive(self, ahead: int, size: int) -> None:
+        """Dead letters were written."""
+        first = self.waiting()[0] + ahead
+        wanted = [offset for offset in self.waiting() if first <= offset < first + size]
+        archived = self.window.archive(first, first + size - 1)
+        self.store(archived)
+        assert [(offset, state) for offset, state, _ in spread(archived)] == [
+            (offset, ARCHIVED) for offset in wanted
+        ]
+        for offset in wanted:
+            self.model[offset].state = ARCHIVED
+        self.advance()
+
+    def waiting(self) -> list[int]:
+        return sorted(o for o, each in self.model.items() if each.state is ARCHIVING)
+
+    @rule(first=steps, most=sizes)
+    def ask_what_waits(self, first: int, most: int) -> None:
+        first += self.start - 2
+        found = self.window.archiving(first, most)
+        wanted = [offset for offset in self.waiting() if offset >= first][:most]
+        assert list(spread(found)) == [
+            (offset, ARCHIVING, self.model[offset].deliveries) for offset in wanted
+        ]
 
     @rule(ahead=st.integers(-3, 20))
     def move_start(self, ahead: int) -> None:
@@ -206,11 +240,14 @@ class WindowMachine(RuleBasedStateMachine):
             again[loaded.start + index] = DeliveryState(value & 7), value >> 3
         for offset, found in self.model.items():
             stored = again.get(offset)
-            if self._is_complete(found):
+            if found.state is ARCHIVING:
+                assert stored == (ARCHIVING, found.deliveries)
+            elif self._is_complete(found):
                 assert offset < loaded.start or stored == (found.state, found.deliveries)
             else:
                 assert stored is None or stored[0] is AVAILABLE
                 assert offset >= loaded.start
+        assert loaded.archiving_count == self.window.archiving_count
 
     @invariant()
     def same(self) -> None:
@@ -230,6 +267,7 @@ class WindowMachine(RuleBasedStateMachine):
         assert window.locks == held <= LIMITS.locks_max
         complete = [each for each in self.model.values() if self._is_complete(each)]
         assert window.complete_count == len(complete)
+        assert window.archiving_count == len(self.waiting())
         assert window.end - window.start <= LIMITS.span_max
         self.check_next(held)
         has_deadline = any(
@@ -280,7 +318,10 @@ class WindowMachine(RuleBasedStateMachine):
         if kind is AcknowledgeType.ACCEPT:
             return ACKNOWLEDGED
         is_last = self.model[offset].deliveries >= LIMITS.deliveries_max
-        return AVAILABLE if kind is AcknowledgeType.RELEASE and not is_last else ARCHIVED
+        if kind is AcknowledgeType.RELEASE and not is_last:
+            return AVAILABLE
+        is_dead = kind is not AcknowledgeType.GAP and self.window.limits.has_dead_letters
+        return ARCHIVING if is_dead else ARCHIVED
 
     @staticmethod
     def _is_complete(found: Offset) -> bool:
@@ -288,7 +329,7 @@ class WindowMachine(RuleBasedStateMachine):
 
     def store(self, batches: Sequence[StateBatch]) -> None:
         for offset, state, deliveries in spread(batches):
-            assert state in {AVAILABLE, ACKNOWLEDGED, ARCHIVED}
+            assert state in {AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED}
             self.stored[offset] = state, deliveries
 
     def advance(self) -> None:

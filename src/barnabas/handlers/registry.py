@@ -21,6 +21,7 @@ from barnabas.handlers.rows.quota_rows import QUOTA_ROWS
 from barnabas.handlers.rows.row import Answer, Api, Row
 from barnabas.handlers.rows.security_rows import SECURITY_ROWS
 from barnabas.handlers.rows.share_fetch_rows import SHARE_FETCH_ROWS
+from barnabas.handlers.rows.share_group_rows import SHARE_GROUP_ROWS
 from barnabas.handlers.rows.share_state_rows import SHARE_STATE_ROWS
 from barnabas.handlers.rows.telemetry_rows import TELEMETRY_ROWS
 from barnabas.handlers.rows.transaction_rows import TRANSACTION_PEER_ROWS, TRANSACTION_ROWS
@@ -116,6 +117,7 @@ SERVED: dict[int, Row] = {
     for row in (
         *PRODUCE_FETCH_ROWS,
         *GROUP_ROWS,
+        *SHARE_GROUP_ROWS,
         *TRANSACTION_ROWS,
         *SHARE_FETCH_ROWS,
         *ADMIN_ROWS,

@@ -6,9 +6,11 @@ and how often the others were delivered, is state of the share coordinator
 earlier leaders, and writes what changes. The group coordinator initializes and deletes it.
 """
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from barnabas.model.errors import ErrorCode
@@ -23,13 +25,18 @@ TOPIC_ID_BYTES = 16
 
 
 class DeliveryState(IntEnum):
-    """What became of a record, as Kafka numbers it; ACQUIRED and ARCHIVING are never stored."""
+    """What became of a record, as Kafka numbers it; ACQUIRED is never stored."""
 
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVING = 3
+    """It is not delivered again, and its dead letter is not written yet (KIP-1191)."""
     ARCHIVED = 4
+
+
+COMPLETE = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
+"""The states after which nothing is left to do for a record."""
 
 
 class SharePartitionKey(NamedTuple):
@@ -42,22 +49,27 @@ class SharePartitionKey(NamedTuple):
     @property
     def coordinator_key(self) -> str:
         """The key by which FindCoordinator looks up the share coordinator."""
-        topic = urlsafe_b64encode(self.topic_id).decode().rstrip("=")
-        return f"{self.group_id}:{topic}:{self.partition}"
+        return _coordinator_key(self)
 
     @classmethod
     def parse(cls, text: str) -> "SharePartitionKey | None":
         """Return the share partition with a coordinator key; None if the key is invalid."""
-        group_id, _, rest = text.partition(":")
-        topic, _, number = rest.partition(":")
+        rest, _, number = text.rpartition(":")
+        group_id, _, topic = rest.rpartition(":")
         try:
             topic_id = urlsafe_b64decode(topic + "==")
-            partition = int(number)
         except ValueError:
             return None
-        if not group_id.strip() or len(topic_id) != TOPIC_ID_BYTES:
+        is_number = re.fullmatch("-?[0-9]{1,10}", number)
+        if not group_id.strip() or len(topic_id) != TOPIC_ID_BYTES or not is_number:
             return None
-        return cls(group_id, TopicId(topic_id), partition)
+        return cls(group_id, TopicId(topic_id), int(number))
+
+
+@lru_cache(maxsize=10_000)
+def _coordinator_key(key: SharePartitionKey) -> str:
+    topic = urlsafe_b64encode(key.topic_id).decode().rstrip("=")
+    return f"{key.group_id}:{topic}:{key.partition}"
 
 
 class StateBatch(NamedTuple):
@@ -70,6 +82,28 @@ class StateBatch(NamedTuple):
     """How often they were delivered."""
 
 
+class Shipment(NamedTuple):
+    """Records that are on their way to a dead-letter topic, as one batch.
+
+    It is stored before it is sent, so that a later leader can send the same batch: the partition of
+    the dead-letter topic then recognizes it by producer and sequence.
+    """
+
+    topic_id: TopicId
+    partition: int
+    """Of the dead-letter topic."""
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    runs: tuple[tuple[int, int], ...]
+    """The first and last offsets of its records; each offset is one record of the batch."""
+
+    @property
+    def record_count(self) -> int:
+        """How many records it has."""
+        return sum(last - first + 1 for first, last in self.runs)
+
+
 class StoredState(NamedTuple):
     """The state of a share partition, as far as it is stored."""
 
@@ -78,6 +112,8 @@ class StoredState(NamedTuple):
     start_offset: int
     batches: Sequence[StateBatch]
     """Sorted and without overlaps; offsets in between are available and were never delivered."""
+    shipment: Shipment | None = None
+    """The last records that were sent to the dead-letter topic, or were about to be."""
 
 
 class StateSummary(NamedTuple):
@@ -100,6 +136,8 @@ class StateUpdate(NamedTuple):
     complete_count: int
     batches: Sequence[StateBatch]
     """Only what changed."""
+    shipment: Shipment | None = None
+    """The next records for the dead-letter topic; None if that stays."""
 
 
 class ShareStates(Protocol):

@@ -16,6 +16,7 @@ from barnabas.controller.configs import altered_defaults
 from barnabas.controller.placement import live_brokers, racks_of
 from barnabas.effects import Address, Effect
 from barnabas.groups.group_counts import GroupCounts
+from barnabas.groups.group_machine import GroupSharing
 from barnabas.metadata import topic_config
 from barnabas.metadata.client_metrics_config import TOPIC as CLIENT_METRICS_TOPIC
 from barnabas.metadata.features import LATEST_LEVEL
@@ -62,8 +63,9 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.node.share.first_offsets import first_offset
-from barnabas.node.share.share_rules import rules_from
+from barnabas.node.share.share_rules import RulesOfGroups
 from barnabas.node.share.share_state_client import ShareStateClient
 from barnabas.node.share.sharing import Sharing
 from barnabas.node.topic_traffic import Traffic
@@ -163,7 +165,13 @@ class Node:
     def _make_coordinators(self, settings: Settings, rng: Random) -> Coordinators:
         return Coordinators(
             self,
-            groups_kind(settings.groups, lambda: self.image, rng, self.group_counts),
+            groups_kind(
+                settings.groups,
+                lambda: self.image,
+                rng,
+                self.group_counts,
+                lambda: GroupSharing(settings.share, self.share_states),
+            ),
             transactions_kind(
                 settings.transactions,
                 self.transactions.end,
@@ -173,19 +181,22 @@ class Node:
         )
 
     def _make_sharing(self, settings: ShareSettings) -> Sharing:
-        default_rules = rules_from(settings)
+        rules = RulesOfGroups(lambda: self.image.group_configs, settings)
 
         def begin(group_id: str, partition: Partition) -> Pending[int]:
-            del group_id
-            return first_offset(default_rules.reset, partition, self.timers.wall_ms, self.outbox)
+            reset = rules.of(group_id).reset
+            return first_offset(reset, partition, self.timers.wall_ms, self.outbox)
 
         return Sharing(
             self.find,
             self.share_states,
             self.timers,
-            lambda _: default_rules,
+            rules.of,
             begin,
             settings.max_sessions,
+            DeadLetterTopics(
+                self, self.peers, self.timers, self.outbox, lambda each: rules.of(each).dead_letters
+            ),
         )
 
     @property

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from barnabas.model.share_state import DeliveryState, StateBatch
+from barnabas.model.share_state import COMPLETE, DeliveryState, StateBatch
 
 STATE_BITS = 3
 STATE_MASK = 0b111
 COUNT_MAX = 0xFF >> STATE_BITS
 STORING = 5
 """In place of ACQUIRED while the end of the delivery is being written."""
+WAITING = 6
+"""In place of AVAILABLE until the backoff of a record that was released is over."""
 VALUES = range(256)
 
 
@@ -43,7 +45,9 @@ def _any_of(*states: int) -> bytes:
 AVAILABLE = re.compile(_any_of(DeliveryState.AVAILABLE))
 AVAILABLE_RUN = re.compile(b"(" + _any_of(DeliveryState.AVAILABLE) + rb")\1*", re.DOTALL)
 ACQUIRED_RUN = re.compile(_any_of(DeliveryState.ACQUIRED) + b"+")
-COMPLETE_RUN = re.compile(_any_of(DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED) + b"+")
+COMPLETE_RUN = re.compile(_any_of(*COMPLETE) + b"+")
+WAITING_RUN = re.compile(_any_of(WAITING) + b"+")
+ARCHIVING_RUN = re.compile(_any_of(DeliveryState.ARCHIVING) + b"+")
 LOCKED = re.compile(_any_of(DeliveryState.ACQUIRED, STORING))
 EQUAL_RUN = re.compile(rb"(.)\1*", re.DOTALL)
 
@@ -55,13 +59,11 @@ def change_to(state: int) -> bytes:
 
 
 @cache
-def end_of_delivery(deliveries_max: int) -> bytes:
-    """Return the table that makes offsets available again, or archives them at the limit."""
+def end_of_delivery(deliveries_max: int, last_state: DeliveryState) -> bytes:
+    """Return the table that makes offsets available again, or ends them at the limit."""
     return bytes(
         cell(
-            DeliveryState.AVAILABLE
-            if deliveries_of(value) < deliveries_max
-            else DeliveryState.ARCHIVED,
+            DeliveryState.AVAILABLE if deliveries_of(value) < deliveries_max else last_state,
             deliveries_of(value),
         )
         for value in VALUES
@@ -80,6 +82,11 @@ def batches_of(first: int, content: bytes | bytearray) -> Iterator[StateBatch]:
 def count_complete(content: bytes | bytearray) -> int:
     """Return how many cells are acknowledged or archived."""
     return sum(run.end() - run.start() for run in COMPLETE_RUN.finditer(content))
+
+
+def count_archiving(content: bytes | bytearray) -> int:
+    """Return how many cells wait for a dead letter."""
+    return sum(run.end() - run.start() for run in ARCHIVING_RUN.finditer(content))
 
 
 class Acquired(NamedTuple):

@@ -16,6 +16,7 @@ from barnabas.model.share_state import (
     UNKNOWN_OFFSET,
     DeliveryState,
     SharePartitionKey,
+    Shipment,
     StateBatch,
     StateUpdate,
 )
@@ -26,6 +27,8 @@ from barnabas.protocol.coordinator_records.share_snapshot import (
     ShareSnapshotValue,
 )
 from barnabas.protocol.coordinator_records.share_update import ShareUpdateKey, ShareUpdateValue
+from barnabas.share import shipments
+from barnabas.share.shipments import ShipmentMessage
 from barnabas.share.state_batches import merge, merged
 
 B = TypeVar("B", share_snapshot.StateBatch, share_update.StateBatch)
@@ -50,10 +53,13 @@ class SharePartitionState:
     batches: list[StateBatch] = field(default_factory=list)
     updates: int = 0
     """How many updates were written since the last snapshot."""
+    shipment: Shipment | None = None
+    """The last batch for the dead-letter topic."""
 
     def update(self, value: ShareUpdateValue) -> None:
         """Apply a ShareUpdate; raise if it is invalid."""
         batches = batches_of(value.state_batches)
+        self.shipment = _shipment_of(value.shipment) or self.shipment
         if value.start_offset != UNCHANGED:
             self.start_offset = value.start_offset
         if value.leader_epoch != UNCHANGED:
@@ -96,6 +102,7 @@ def updated(before: SharePartitionState, update: StateUpdate, now_ms: int) -> Sh
         created_ms=now_ms,
         written_ms=now_ms,
         batches=merged(before.batches, update.batches, start_offset),
+        shipment=update.shipment or before.shipment,
     )
 
 
@@ -110,6 +117,9 @@ def snapshot_record(key: SharePartitionKey, state: SharePartitionState) -> Coord
         create_timestamp=state.created_ms,
         write_timestamp=state.written_ms,
         state_batches=[_stored(share_snapshot.StateBatch, each) for each in state.batches],
+        shipment=shipments.as_message(
+            share_snapshot.Shipment, share_snapshot.ShipmentRun, state.shipment
+        ),
     )
     return encode(_snapshot_key(key), value)
 
@@ -125,6 +135,9 @@ def update_record(
         start_offset=update.start_offset,
         delivery_complete_count=update.complete_count,
         state_batches=[_stored(share_update.StateBatch, each) for each in update.batches],
+        shipment=shipments.as_message(
+            share_update.Shipment, share_update.ShipmentRun, update.shipment
+        ),
     )
     group_id, topic_id, partition = key
     return encode(ShareUpdateKey(group_id=group_id, topic_id=topic_id, partition=partition), value)
@@ -150,6 +163,7 @@ def from_snapshot(value: ShareSnapshotValue) -> SharePartitionState:
         complete_count=value.delivery_complete_count,
         created_ms=value.create_timestamp,
         written_ms=value.write_timestamp,
+        shipment=_shipment_of(value.shipment),
     )
     merge(state.batches, batches_of(value.state_batches), value.start_offset)
     return state
@@ -171,6 +185,13 @@ def batches_of(
         ]
     except ValueError as error:
         raise CorruptBatchError(f"a share partition has {error}") from error
+
+
+def _shipment_of(stored: ShipmentMessage) -> Shipment | None:
+    try:
+        return shipments.from_message(stored)
+    except ValueError as error:
+        raise CorruptBatchError(str(error)) from error
 
 
 def _snapshot_key(key: SharePartitionKey) -> ShareSnapshotKey:

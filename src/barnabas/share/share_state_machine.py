@@ -25,6 +25,7 @@ from barnabas.model.coordination import (
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import ShareSettings
 from barnabas.model.share_state import (
+    COMPLETE,
     UNKNOWN_COUNT,
     UNKNOWN_OFFSET,
     DeliveryState,
@@ -53,7 +54,7 @@ Change = tuple[R, CoordinatorRecord | None]
 """An answer, and the record that stores what it promises, if anything changes."""
 
 NO_STATE = StateSummary(0, 0, UNKNOWN_OFFSET, UNKNOWN_COUNT)
-STORED_STATES = (DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
+STORED_STATES = (DeliveryState.AVAILABLE, DeliveryState.ARCHIVING, *COMPLETE)
 
 
 class ShareStateMachine:
@@ -125,10 +126,13 @@ class ShareStateMachine:
 
         def change(key: SharePartitionKey, leader_epoch: int) -> Change[StoredState]:
             state = self._known(key)
-            _check_leader_epoch(state, leader_epoch)
+            if leader_epoch < state.leader_epoch:
+                raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
             self._check_topic(key)
-            found = StoredState(state.state_epoch, state.start_offset, tuple(state.batches))
-            if leader_epoch in (UNCHANGED, state.leader_epoch):
+            found = StoredState(
+                state.state_epoch, state.start_offset, tuple(state.batches), state.shipment
+            )
+            if leader_epoch == state.leader_epoch:
                 return found, None
             fence = StateUpdate(
                 UNCHANGED, leader_epoch, state.start_offset, state.complete_count, ()
@@ -142,7 +146,8 @@ class ShareStateMachine:
 
         def change(key: SharePartitionKey, update: StateUpdate) -> Change[None]:
             state = self._known(key)
-            _check_leader_epoch(state, update.leader_epoch)
+            if UNCHANGED != update.leader_epoch < state.leader_epoch:
+                raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
             _check_state_epoch(state, update.state_epoch)
             self._check_topic(key)
             _check_batches(update.batches)
@@ -238,11 +243,6 @@ def _without_older(state: SharePartitionState, update: StateUpdate) -> StateUpda
     return update._replace(
         start_offset=UNCHANGED, complete_count=state.complete_count, batches=batches
     )
-
-
-def _check_leader_epoch(state: SharePartitionState, leader_epoch: int) -> None:
-    if leader_epoch != UNCHANGED and leader_epoch < state.leader_epoch:
-        raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def _check_state_epoch(state: SharePartitionState, state_epoch: int) -> None:

@@ -14,31 +14,41 @@ could not be stored. If the member's time passes in between, that counts once th
 The end of a delivery by a timeout, or by a member that leaves, applies at once. It is stored, too;
 if that fails, only the delivery count is lost.
 
+With a backoff, a record that a member releases waits before it is available again.
+
 A record that fails again and again must not take its neighbours with it. From half of the allowed
 deliveries on, a run of offsets is delivered alone and in smaller and smaller parts.
+
+Where a group has a dead-letter topic, a record that is not delivered again waits for its dead
+letter (ARCHIVING). Members neither hold nor get it; `archive` ends that once it is written.
 """
 
 from collections.abc import Sequence
 from enum import IntEnum
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.model.share_state import DeliveryState, StateBatch
+from barnabas.model.share_state import COMPLETE, DeliveryState, StateBatch
 from barnabas.share.cells import (
     ACQUIRED_RUN,
+    ARCHIVING_RUN,
     AVAILABLE,
     AVAILABLE_RUN,
     COMPLETE_RUN,
     STORING,
+    WAITING,
+    WAITING_RUN,
     Acquired,
     batches_of,
     cell,
     change_to,
+    count_archiving,
     count_complete,
     deliveries_of,
     end_of_delivery,
 )
-from barnabas.share.leases import Lease, Leases
+from barnabas.share.record_leases import Lease, Leases
 
 SPAN_MAX = 100_000
 """How long the window may become; a byte and the number of a lease are kept for each offset."""
@@ -72,6 +82,12 @@ class WindowLimits(NamedTuple):
     deliveries_max: int = 5
     locks_max: int = 2000
     span_max: int = SPAN_MAX
+    has_dead_letters: bool = False
+    """Whether what is not delivered again waits for a dead letter before it is archived."""
+    backoff_ms: int = 0
+    """How long a record that was released waits before it is delivered again; it doubles with each
+    delivery."""
+    backoff_max_ms: int = 0
 
 
 class _Run(NamedTuple):
@@ -80,6 +96,7 @@ class _Run(NamedTuple):
     first: int
     last: int
     table: bytes
+    is_released: bool = False
 
 
 class Change(NamedTuple):
@@ -103,13 +120,23 @@ class Window:
         """The start offset: everything below it is done with."""
         self.complete_count = 0
         """How many offsets from the start offset on are acknowledged or archived."""
+        self.archiving_count = 0
+        """How many offsets wait for a dead letter."""
+        self.dead_count = 0
+        """How many offsets began to wait for one, ever since."""
+        self._had_dead_letters = False
+        """Whether a run may become ARCHIVING, even if the group has no dead letters by now."""
         self._cells = bytearray()
         self._leases = Leases()
         self._hint = 0
         """No offset before this index is available."""
+        self._held_back: list[tuple[int, int, int]] = []
+        """A heap of runs that wait for the end of their backoff: when that is, first and last
+        offset. Another leader knows nothing of them, and delivers them at once."""
         for batch in batches:
             self._load(batch)
         self.complete_count = count_complete(self._cells)
+        self.archiving_count = count_archiving(self._cells)
         self._advance()
 
     @property
@@ -206,10 +233,14 @@ class Window:
         table = {
             AcknowledgeType.GAP: change_to(DeliveryState.ARCHIVED),
             AcknowledgeType.ACCEPT: change_to(DeliveryState.ACKNOWLEDGED),
-            AcknowledgeType.REJECT: change_to(DeliveryState.ARCHIVED),
-            AcknowledgeType.RELEASE: end_of_delivery(self.limits.deliveries_max),
+            AcknowledgeType.REJECT: change_to(self._last_state()),
+            AcknowledgeType.RELEASE: self._end_of_delivery(),
         }
-        runs = [_Run(ack.first, ack.last, table[ack.kind]) for ack in found if ack.kind in table]
+        runs = [
+            _Run(ack.first, ack.last, table[ack.kind], ack.kind is AcknowledgeType.RELEASE)
+            for ack in found
+            if ack.kind in table
+        ]
         for run in runs:
             self._translate(run.first - self.start, run.last - self.start + 1, change_to(STORING))
         return Change(runs) if runs else None
@@ -235,16 +266,42 @@ class Window:
     def complete_count_after(self, change: Change) -> int:
         """Return the count of complete offsets once a change is committed."""
         return self.complete_count + sum(
-            each.last - each.first + 1
-            for each in self.batches(change)
-            if each.state is not DeliveryState.AVAILABLE
+            each.last - each.first + 1 for each in self.batches(change) if each.state in COMPLETE
         )
 
-    def commit(self, change: Change) -> None:
+    def start_after(self, changes: Sequence[Change]) -> int:
+        """Return the start offset once changes are committed."""
+        clipped = [(*self._clipped(run), run.table) for each in changes for run in each.runs]
+        if not any(index == 0 < end for index, end, _ in clipped):
+            return self.start
+        cells = bytearray(self._cells)
+        for index, end, table in clipped:
+            cells[index:end] = cells[index:end].translate(table)
+        done = COMPLETE_RUN.match(cells)
+        return self.start if done is None else self.start + done.end()
+
+    def commit(self, change: Change, now_ms: int = 0) -> None:
         """Apply a change that is stored."""
         for run in change.runs:
-            self._end_delivery(*self._clipped(run), run.table)
+            index, end = self._clipped(run)
+            self._end_delivery(index, end, run.table)
+            if run.is_released and self.limits.backoff_ms:
+                self._hold_back(index, end, now_ms)
         self._advance()
+
+    @property
+    def next_ready_ms(self) -> int | None:
+        """When to call `end_backoffs`; None while no record waits."""
+        return self._held_back[0][0] if self._held_back else None
+
+    def end_backoffs(self, now_ms: int) -> None:
+        """Make records available whose backoff is over."""
+        while self._held_back and self._held_back[0][0] <= now_ms:
+            _, first, last = heappop(self._held_back)
+            index, end = max(0, first - self.start), max(0, last - self.start + 1)
+            for run in list(WAITING_RUN.finditer(self._cells, index, end)):
+                self._translate(run.start(), run.end(), change_to(DeliveryState.AVAILABLE))
+                self._hint = min(self._hint, run.start())
 
     def roll_back(self, change: Change) -> list[StateBatch]:
         """Undo a change that could not be stored; return what timed out meanwhile."""
@@ -277,6 +334,30 @@ class Window:
         self._advance()
         return ended
 
+    def archiving(self, first: int, count_max: int) -> list[StateBatch]:
+        """Return the first offsets from one on that wait for a dead letter, as equal runs."""
+        found: list[StateBatch] = []
+        for run in ARCHIVING_RUN.finditer(self._cells, max(0, first - self.start)):
+            if count_max <= 0:
+                break
+            content = self._cells[run.start() : min(run.end(), run.start() + count_max)]
+            found += batches_of(self.start + run.start(), content)
+            count_max -= len(content)
+        return found
+
+    def archive(self, first: int, last: int) -> list[StateBatch]:
+        """Archive what waits for a dead letter between two offsets; return what to store."""
+        index, end = max(0, first - self.start), max(0, last - self.start + 1)
+        archived: list[StateBatch] = []
+        for run in list(ARCHIVING_RUN.finditer(self._cells, index, end)):
+            self.archiving_count -= run.end() - run.start()
+            self._translate(run.start(), run.end(), change_to(DeliveryState.ARCHIVED))
+            self.complete_count += run.end() - run.start()
+            content = self._cells[run.start() : run.end()]
+            archived += batches_of(self.start + run.start(), content)
+        self._advance()
+        return archived
+
     def move_start(self, offset: int) -> bool:
         """Forget everything below an offset: the log begins there now. Return whether that moved.
 
@@ -289,13 +370,23 @@ class Window:
         self._advance()
         return True
 
+    def _hold_back(self, index: int, end: int, now_ms: int) -> None:
+        """Have offsets that were released wait; the longer, the more often they were delivered."""
+        limits = self.limits
+        for run in list(AVAILABLE_RUN.finditer(self._cells, index, end)):
+            backoff_ms = limits.backoff_ms << deliveries_of(run[1][0]) - 1
+            due_ms = now_ms + min(backoff_ms, max(limits.backoff_ms, limits.backoff_max_ms))
+            first = self.start + run.start()
+            heappush(self._held_back, (due_ms, first, first + run.end() - run.start() - 1))
+            self._translate(run.start(), run.end(), change_to(WAITING))
+
     def _load(self, batch: StateBatch) -> None:
         first = max(batch.first, self.start)
         if first > batch.last:
             return
         self._extend(batch.last)
         stored = batch.state
-        if stored not in {DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED}:
+        if stored not in COMPLETE and stored is not DeliveryState.ARCHIVING:
             stored = DeliveryState.AVAILABLE
         value, size = cell(stored, batch.deliveries), batch.last - first + 1
         index = first - self.start
@@ -346,9 +437,19 @@ class Window:
                 raise ApiError(ErrorCode.INVALID_RECORD_STATE, problem)
         return found
 
+    def _end_of_delivery(self) -> bytes:
+        return end_of_delivery(self.limits.deliveries_max, self._last_state())
+
+    def _last_state(self) -> DeliveryState:
+        """Return what becomes of an offset that is not delivered again."""
+        if not self.limits.has_dead_letters:
+            return DeliveryState.ARCHIVED
+        self._had_dead_letters = True
+        return DeliveryState.ARCHIVING
+
     def _end_lease(self, lease: Lease) -> list[StateBatch]:
         """End the deliveries of a lease, except what is being stored."""
-        table = end_of_delivery(self.limits.deliveries_max)
+        table = self._end_of_delivery()
         ended: list[StateBatch] = []
         for index, end in list(self._leases.runs(lease, self.start)):
             for run in list(ACQUIRED_RUN.finditer(self._cells, index, end)):
@@ -363,8 +464,15 @@ class Window:
         self._translate(index, end, table)
         self._leases.take(index, end)
         self.complete_count += count_complete(self._cells[index:end])
+        if self._had_dead_letters:
+            self._count_dead(index, end)
         if AVAILABLE.search(self._cells, index, end) is not None:
             self._hint = min(self._hint, index)
+
+    def _count_dead(self, index: int, end: int) -> None:
+        count = count_archiving(self._cells[index:end])
+        self.archiving_count += count
+        self.dead_count += count
 
     def _translate(self, index: int, end: int, table: bytes) -> None:
         self._cells[index:end] = self._cells[index:end].translate(table)
@@ -384,6 +492,8 @@ class Window:
     def _drop(self, count: int) -> None:
         """Forget the first offsets; the caller moves the start offset."""
         self.complete_count -= count_complete(self._cells[:count])
+        if self.archiving_count:
+            self.archiving_count -= count_archiving(self._cells[:count])
         self._leases.drop_first(count)
         del self._cells[:count]
         self._hint = max(0, self._hint - count)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from barnabas.metadata.share_group_config import EARLIEST
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.share_state import SharePartitionKey
@@ -16,7 +17,6 @@ from barnabas.node.share.first_offsets import first_offset
 from barnabas.node.share.share_rules import GroupRules
 from barnabas.node.share.share_sessions import Place
 from barnabas.node.share.sharing import Sharing
-from barnabas.share.offset_reset import EARLIEST
 from barnabas.sim.checks.share_checks import ShareChecks
 from barnabas.sim.checks.share_state_checks import ShareStateChecks, WatchedStates
 from barnabas.sim.checks.share_window_checks import ShareWindowChecks

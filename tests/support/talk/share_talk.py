@@ -5,8 +5,8 @@
     assert talk.write("0-4 k1") is ErrorCode.NONE
     assert talk.state() == (0, 0, "0-4 k1")
 
-Runs of offsets are text: `a`, `k` and `x` are available, acknowledged and archived, the number
-after it counts deliveries.
+Runs of offsets are text: `a`, `k`, `x` and `w` are available, acknowledged, archived and waiting
+for a dead letter; the number after it counts deliveries.
 """
 
 from collections.abc import Mapping
@@ -33,6 +33,7 @@ STATES = {
     "k": DeliveryState.ACKNOWLEDGED,
     "x": DeliveryState.ARCHIVED,
     "q": DeliveryState.ACQUIRED,
+    "w": DeliveryState.ARCHIVING,
 }
 LETTERS = {state: letter for letter, state in STATES.items()}
 GROUP = "workers"
@@ -127,7 +128,11 @@ class ShareTalk:
         updates = {key: update(text, **facts)}
         return _code(self.only(self.runner.run(lambda machine: machine.write(updates))))
 
-    def read(self, leader_epoch: int = -1, key: SharePartitionKey = KEY) -> StoredState | ErrorCode:
+    def write_update(self, change: StateUpdate, key: SharePartitionKey = KEY) -> ErrorCode:
+        """Store a change as it is."""
+        return _code(self.only(self.runner.run(lambda machine: machine.write({key: change}))))
+
+    def read(self, leader_epoch: int = 0, key: SharePartitionKey = KEY) -> StoredState | ErrorCode:
         """Read a state."""
         found = self.only(self.runner.run(lambda machine: machine.read({key: leader_epoch})))
         return found if isinstance(found, StoredState) else _code(found)
@@ -143,9 +148,9 @@ class ShareTalk:
 
     def state(self, key: SharePartitionKey = KEY) -> tuple[int, int, str]:
         """Return the state epoch, the start offset and the runs."""
-        found = self.read(key=key)
-        assert isinstance(found, StoredState)
-        return found.state_epoch, found.start_offset, told(list(found.batches))
+        found = self.machine.state_of(key)
+        assert found is not None
+        return found.state_epoch, found.start_offset, told(found.batches)
 
     def only(self, answer: Pending[dict[SharePartitionKey, Any]]) -> Any:
         """Return the one result of an operation that is complete."""

@@ -7,14 +7,17 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
 from barnabas.model.pending import Pending
 from barnabas.model.share_state import (
+    COMPLETE,
     UNKNOWN_OFFSET,
     DeliveryState,
     SharePartitionKey,
+    Shipment,
     StateBatch,
     StateSummary,
     StateUpdate,
     StoredState,
 )
+from barnabas.node.share.share_partition import overlap
 
 
 class Write(NamedTuple):
@@ -34,6 +37,7 @@ class StoredShares:
         self.writes = 0
         self.cells: dict[SharePartitionKey, dict[int, tuple[DeliveryState, int]]] = {}
         self.starts: dict[SharePartitionKey, int] = {}
+        self.shipments: dict[SharePartitionKey, Shipment] = {}
         self.read_error: ErrorCode | None = None
 
     def initialize(
@@ -52,7 +56,8 @@ class StoredShares:
             return answer
         cells = self.cells.get(key, {})
         batches = [StateBatch(o, o, *cell) for o, cell in sorted(cells.items())]
-        answer.complete(StoredState(0, self.starts.get(key, UNKNOWN_OFFSET), batches))
+        start = self.starts.get(key, UNKNOWN_OFFSET)
+        answer.complete(StoredState(0, start, batches, self.shipments.get(key)))
         return answer
 
     def write(self, key: SharePartitionKey, update: StateUpdate) -> Pending[None]:
@@ -66,11 +71,14 @@ class StoredShares:
     def end_write(self, error: ErrorCode | None = None) -> None:
         """End the oldest write."""
         key, update, answer = self.held.pop(0)
+        assert not overlap(update.batches, ()), "the share coordinator refuses runs that overlap"
         if error is not None:
             answer.fail(ApiError(error))
             return
         if update.start_offset >= 0:
             self.starts[key] = update.start_offset
+        if update.shipment is not None:
+            self.shipments[key] = update.shipment
         cells = self.cells.setdefault(key, {})
         for batch in update.batches:
             for offset in range(batch.first, batch.last + 1):
@@ -95,7 +103,7 @@ class StoredShares:
         for partition, leader_epoch in partitions.items():
             key = SharePartitionKey(group_id, topic_id, partition)
             cells = self.cells.get(key, {})
-            complete = sum(state is not DeliveryState.AVAILABLE for state, _ in cells.values())
+            complete = sum(state in COMPLETE for state, _ in cells.values())
             start = self.starts.get(key, UNKNOWN_OFFSET)
             found[partition] = StateSummary(0, leader_epoch, start, complete)
         return Pending.of(found)

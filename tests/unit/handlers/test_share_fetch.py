@@ -33,6 +33,8 @@ class Rules:
     locks_max: int = 100
     reads_committed: bool = False
     can_renew: bool = True
+    backoff_ms: int = 0
+    backoff_max_ms: int = 0
 
 
 class Member:
@@ -365,6 +367,36 @@ def test_records_are_archived_at_the_limit_and_suspicious_ones_come_in_parts(
     assert ann.take(records=1) == [(1, 1, 3)]
 
 
+def test_what_is_released_waits_for_its_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms, rules.backoff_max_ms = 1_000, 1_500
+    ann.take(records=1)
+    bob.take()
+    assert ann.result((0, 3, [RELEASE]), (4, 9, [ACCEPT])) == 0
+    assert ann.take() == []
+    talk.pass_time(999)
+    assert ann.take() == []
+    waiting = ann.send(wait_ms=5_000)
+    talk.pass_time(1)
+    ((partition,),) = [topic.partitions for topic in waiting.answer.responses]
+    assert [(r.first_offset, r.last_offset) for r in partition.acquired_records] == [(0, 3)]
+    assert ann.result((0, 3, [RELEASE])) == 0
+    talk.pass_time(1_499)  # doubled, and cut at the limit
+    assert ann.take() == []
+    talk.pass_time(1)
+    assert ann.take() == [(0, 1, 3)]
+
+
+def test_a_lost_lock_brings_a_record_back_without_a_backoff(
+    talk: Dialogue, ann: Member, bob: Member, rules: Rules
+) -> None:
+    rules.backoff_ms = rules.backoff_max_ms = LOCK_MS
+    ann.take()
+    talk.pass_time(LOCK_MS)
+    assert bob.take() == [(0, 29, 2)]
+
+
 def test_a_closed_session_gives_everything_back(ann: Member, bob: Member) -> None:
     assert ann.take() == [(0, 29, 1)]
     answer = ann.fetch([(0, 9, [ACCEPT])], epoch=-1)
@@ -413,6 +445,31 @@ def test_a_new_leader_knows_what_was_stored(
     ann.result((0, 4, [ACCEPT]), (20, 24, [RELEASE]))
     talk.node.sharing.partitions._by_key.clear()  # as after a change of the leader
     assert bob.take() == [(5, 19, 1), (20, 24, 2), (25, 29, 1)]
+
+
+def test_a_group_without_members_begins_with_what_is_stored(
+    talk: Dialogue, ann: Member, stored: StoredShares
+) -> None:
+    ann.take()
+    ann.result((0, 29, [ACCEPT]))
+    ann.fetch(epoch=-1)
+    (key,) = stored.starts
+    stored.starts[key] = 5  # as an operator would
+    ann.epoch = 0
+    assert ann.take() == [(5, 29, 1)]
+
+
+def test_a_window_is_kept_until_it_is_stored(
+    talk: Dialogue, ann: Member, bob: Member, stored: StoredShares
+) -> None:
+    ann.take(records=1)
+    stored.holds_writes = True
+    acknowledged = ann.acknowledge((0, 9, [ACCEPT]))
+    ann.send(epoch=-1)
+    assert bob.take() == [(10, 29, 1)]
+    stored.end_write()
+    assert not acknowledged.waiting
+    assert bob.take() == []
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from tools.compat_diff.dialogues import (
     groups,
     producing,
     security,
+    share_groups,
+    sharing,
     topics,
     transactions,
 )
@@ -23,6 +25,8 @@ WRITTEN: dict[str, Dialogue] = {
     **committing.WRITTEN,
     **consumer_groups.WRITTEN,
     **transactions.WRITTEN,
+    **share_groups.WRITTEN,
+    **sharing.WRITTEN,
     **cluster.WRITTEN,
     **security.WRITTEN,
 }

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 HELP = """Reset the committed offsets of a group; without --execute it only shows the changes.
 
+For a share group it is the start offsets: records before them count as done.
+
 Select partitions (--topic, --all-topics, or a file) and a target (one of the --to options,
 --shift-by, --by-duration, --from-file). The group must have no members.
 """
@@ -99,15 +101,23 @@ def reset(  # noqa: PLR0913 - one parameter an option
     _check_scope(scopes, all_topics=all_topics, from_file=from_file is not None)
     from barnabas.admin.groups.group_admin import Groups
     from barnabas.admin.groups.group_resets import reset_moves, reset_places
+    from barnabas.admin.groups.share_group_admin import ShareGroupAdmin
 
-    groups = Groups(bootstrap, properties)
+    groups, shares = Groups(bootstrap, properties), ShareGroupAdmin(bootstrap, properties)
     (found,) = groups.describe([group])
+    share = None if found.exists else shares.find(group)
+    if share is not None:
+        found = share.as_group()
     _check_members(found, execute=execute)
     moves = reset_moves(
         groups, found, reset_places(groups, found, target, scopes or (), warn), target
     )
     if execute:
-        groups.commit(group, {each.place: each.after for each in moves})
+        offsets = {each.place: each.after for each in moves}
+        if share is None:
+            groups.commit(group, offsets)
+        else:
+            shares.move(group, offsets)
     _show(group, moves, execute=execute, export=export, as_json=as_json)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas.handlers import response_errors, throttled_responses
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.rows.needs import READ_GROUP, READ_TOPIC
 from barnabas.handlers.rows.row import Answer, Api, Row
@@ -23,6 +24,7 @@ from barnabas.protocol.messages.share_fetch import ShareFetchRequest, ShareFetch
 Handler = Callable[
     [Node, ShareFetchRequest, RequestContext], ShareFetchResponse | Pending[ShareFetchResponse]
 ]
+Encode = Callable[[ShareFetchResponse], list[Chunk]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,22 @@ class ShareFetchApi(Row):
         version = header.api_version
         head = response_header(header.api_key, version, header.correlation_id)
         request, _ = decoder(ShareFetchRequest, version)(frame, header.body)
-        encode = parts_encoder(ShareFetchResponse, version)
-
-        def chunks(response: ShareFetchResponse) -> list[Chunk]:
-            return [head, *encode(response)]
-
+        encode = _encoder(node, context)
         answer = self.handle(node, request, context)
-        return answer.map(chunks) if isinstance(answer, Pending) else chunks(answer)
+        if isinstance(answer, Pending):
+            return answer.map(lambda response: [head, *encode(response)])
+        return [head, *encode(answer)]
+
+
+def _encoder(node: Node, context: RequestContext) -> Encode:
+    """Return what encodes the response, with the pause of a quota and a note of its error."""
+    parts = parts_encoder(ShareFetchResponse, context.version)
+    encode: Encode = lambda response: [*parts(response)]  # noqa: E731 - it is wrapped below
+    if context.quota is not None:
+        encode = throttled_responses.pacing(node, context, encode)
+    if node.traffic is not None:
+        encode = response_errors.noting(context, encode)
+    return encode
 
 
 SHARE_FETCH_ROWS: tuple[Row, ...] = (

@@ -15,8 +15,11 @@ from barnabas.protocol.messages.read_share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadStateResult,
+    Shipment,
+    ShipmentRun,
     StateBatch,
 )
+from barnabas.share import shipments
 from barnabas.share.share_state_machine import ShareStateMachine
 
 
@@ -60,6 +63,7 @@ def _result(number: int, state: StoredState) -> PartitionResult:
             )
             for batch in state.batches
         ],
+        shipment=shipments.as_message(Shipment, ShipmentRun, state.shipment),
     )
 
 

@@ -19,6 +19,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.handlers.leadership import endpoints_of, leader_instead
 from barnabas.handlers.share.acknowledging import Results, acknowledge, batches_by_place
 from barnabas.handlers.share.share_owner import close_with_connection, owner_of, sharing_of
+from barnabas.handlers.throttled_responses import debt_now_ms, pause_at_least
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
 from barnabas.model.pending import Pending
@@ -37,6 +38,7 @@ from barnabas.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from barnabas.security.client_quotas import QuotaKind
 from barnabas.storage.trust import Allowance
 
 EXACT = 1
@@ -166,8 +168,7 @@ class ShareFetch:
     def _look(self) -> None:
         """Acquire what there is, up to the limits of the request."""
         request, allowance = self._request, Allowance()
-        size_left = min(request.max_bytes, self._node.settings.performance.max_fetch_bytes)
-        records_left = request.max_records
+        size_left, records_left = self._bytes_max(), request.max_records
         for place in list(self._session.places):
             if records_left <= 0 or size_left <= 0:
                 return
@@ -179,6 +180,16 @@ class ShareFetch:
             self._session.served(place)
             size_left -= piece.records.length
             records_left -= sum(run.last - run.first + 1 for run in piece.runs)
+
+    def _bytes_max(self) -> int:
+        """Return how many bytes a response may have; none for a client that must pause."""
+        quota = self._context.quota
+        size = min(self._request.max_bytes, self._node.settings.performance.max_fetch_bytes)
+        if quota is None:
+            return size
+        if debt_now_ms(self._node, self._context, QuotaKind.FETCH):
+            return 0
+        return min(size, quota.fetch_bytes_max(self._node.timers.now_ms) or size)
 
     def _look_at(self, place: Place, limits: FetchLimits, allowance: Allowance) -> Piece | None:
         owner = self._session.owner
@@ -211,6 +222,21 @@ class ShareFetch:
             partition.waiting.pop(self._woken, None)
         self._watched.clear()
 
+    def _count(self) -> None:
+        """Charge the client's quota, and count the bytes of each topic."""
+        node, context = self._node, self._context
+        sizes = {place: piece.records.length for place, piece in self._pieces.items()}
+        if context.quota is not None:
+            debt_ms = debt_now_ms(node, context, QuotaKind.FETCH)
+            pause_ms = context.quota.use(QuotaKind.FETCH, sum(sizes.values()), node.timers.now_ms)
+            pause_at_least(context, max(debt_ms, pause_ms))
+        if node.traffic is not None:
+            for place, size in sizes.items():
+                numbers = node.traffic.named(place.topic_id, node.image)
+                numbers.bytes_out += size
+                numbers.fetches += 1
+            context.partition_count = len(sizes)
+
     def _drop_lost(self) -> None:
         """Drop records of partitions that were lost since: the member does not hold them any more.
 
@@ -223,6 +249,7 @@ class ShareFetch:
 
     def _response(self) -> ShareFetchResponse:
         self._drop_lost()
+        self._count()
         acks = self._acks or {}
         shown = dict.fromkeys([*self._pieces, *self._errors, *acks])
         if self._request.share_session_epoch == INITIAL_EPOCH:

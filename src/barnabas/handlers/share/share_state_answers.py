@@ -2,7 +2,8 @@
 
 The share partitions of one coordinator go into one operation. Kafka runs one operation for each
 share partition; here the writes of a request are one batch for each coordinator. A share partition
-that a request names twice is refused, and the rest is not affected.
+that a request names twice is refused, and the rest is not affected. As in Kafka, there are no
+results for a group without an id.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +46,9 @@ def answer_each(
     """
     items: dict[SharePartitionKey, Q] = {}
     refusals: Results[R] = {}
-    refusal = _refusal(node, request.group_id, context)
+    refusal = _refusal(node, context)
+    if refusal is None and not request.group_id:
+        return Pending.of([])
     for key, part in _partitions(request):
         if refusal is not None:
             refusals[key] = refusal
@@ -75,11 +78,9 @@ def answer_each(
     return run_on_each(node.coordinators.shares, items, operation).map(listed)
 
 
-def _refusal(node: Node, group_id: str, context: RequestContext) -> ApiError | None:
+def _refusal(node: Node, context: RequestContext) -> ApiError | None:
     if is_denied(node, context, CLUSTER_ACTION):
         return ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if not group_id:
-        return ApiError(ErrorCode.INVALID_REQUEST, "the group has no id")
     return None
 
 

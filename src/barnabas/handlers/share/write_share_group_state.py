@@ -18,6 +18,7 @@ from barnabas.protocol.messages.write_share_group_state import (
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
+from barnabas.share import shipments
 from barnabas.share.share_state_machine import ShareStateMachine
 
 
@@ -54,6 +55,7 @@ def _item(part: PartitionData) -> StateUpdate:
             )
             for each in part.state_batches
         ]
+        shipment = shipments.from_message(part.shipment)
     except ValueError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
     return StateUpdate(
@@ -62,6 +64,7 @@ def _item(part: PartitionData) -> StateUpdate:
         part.start_offset,
         part.delivery_complete_count,
         batches,
+        shipment,
     )
 
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from barnabas.groups.group_counts import GroupCounts
-from barnabas.groups.group_machine import GroupMachine
+from barnabas.groups.group_machine import GroupMachine, GroupSharing
 from barnabas.metadata.features import FIRST_LEVEL, SHARE_LEVEL
 from barnabas.metadata.image import GROUPS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Image
 from barnabas.model.coordination import Machine, Outcome
@@ -76,13 +76,17 @@ def groups_kind(
     image: Callable[[], Image],
     rng: Random,
     counts: GroupCounts | None = None,
+    sharing: Callable[[], GroupSharing | None] = lambda: None,
 ) -> CoordinatorKind[GroupMachine]:
-    """Return the coordinators of consumer groups."""
+    """Return the coordinators of groups of all types.
+
+    Share groups are served if `sharing` returns what they need when a machine is made.
+    """
     return CoordinatorKind(
         topic=GROUPS_TOPIC,
         key_type=GROUP_KEY,
         partitions=settings.offsets_partitions,
-        make=lambda shard: GroupMachine(settings, shard, image, rng, counts),
+        make=lambda shard: GroupMachine(settings, shard, image, rng, counts, sharing()),
         topics_changed=GroupMachine.topics_changed,
     )
 

@@ -6,6 +6,9 @@ leaders, so two leaders never give out the same offset.
 
 Acknowledgements are stored before they are answered. One write is under way at a time; whatever
 arrives meanwhile becomes the next write. So the cost of a write is shared by all members.
+
+Where the group has a dead-letter topic, what is not delivered again waits until a
+`DeadLetterSender` has sent it. There is none before the first such record.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,10 +18,11 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.ports import FileSlice
 from barnabas.model.share_state import (
+    COMPLETE,
     UNKNOWN_OFFSET,
-    DeliveryState,
     SharePartitionKey,
     ShareStates,
+    Shipment,
     StateBatch,
     StateUpdate,
     StoredState,
@@ -26,7 +30,10 @@ from barnabas.model.share_state import (
 from barnabas.model.timers import Timer, Timers
 from barnabas.node.partitions.partition import Partition
 from barnabas.node.share.acquired_batches import Batches, read_batches
+from barnabas.node.share.dead_letter_sender import DeadLetterSender
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.share.cells import Acquired
+from barnabas.share.flood_breaker import FloodBreaker
 from barnabas.share.state_batches import merged
 from barnabas.share.window import Acknowledgement, AcknowledgeType, Change, Window, WindowLimits
 from barnabas.storage.trust import Allowance
@@ -67,6 +74,14 @@ class ShareRules(Protocol):
     def can_renew(self) -> bool:
         """Whether a member may ask for more time."""
 
+    @property
+    def backoff_ms(self) -> int:
+        """How long a record that was released waits the first time; 0 for not at all."""
+
+    @property
+    def backoff_max_ms(self) -> int:
+        """How long it waits at most."""
+
 
 class FetchLimits(NamedTuple):
     """What a request takes at most."""
@@ -86,6 +101,8 @@ class Piece(NamedTuple):
 
 Stored = tuple[Change, Pending[None]]
 """A change that is being stored, and the answer to the member."""
+StoredShipment = tuple[Shipment, Pending[None]]
+"""What is about to be sent to a dead-letter topic, and the answer to the sender."""
 Start = Callable[[Partition], Pending[int]]
 """Looks up where a group begins that has no state yet."""
 
@@ -101,6 +118,7 @@ class SharePartition:
         timers: Timers,
         rules: Callable[[], ShareRules],
         first_offset: Start,
+        dead_letters: DeadLetterTopics | None = None,
     ) -> None:
         self.key = key
         self.partition = partition
@@ -109,6 +127,8 @@ class SharePartition:
         """None while the stored state is read."""
         self.error: ErrorCode | None = None
         """Why it has ended, once it has."""
+        self.is_unused = False
+        """Whether it ends as soon as everything is stored: the group has no member here."""
         self.waiting: dict[Callable[[], None], None] = {}
         """Has fetches that wait for records look again."""
         self._states = states
@@ -123,6 +143,17 @@ class SharePartition:
         self._is_writing = False
         self._retry_delay_ms = RETRY_MS
         self._timer: Timer | None = None
+        self._retry: Timer | None = None
+        """Writes again what could not be stored."""
+        self._dead_letters = dead_letters
+        self.sender: DeadLetterSender | None = None
+        """Sends dead letters; None before the first."""
+        self._loaded_shipment: Shipment | None = None
+        self._shipment: StoredShipment | None = None
+        """What is about to be sent, for the next write."""
+        self._breaker = FloodBreaker()
+        self._pause: Timer | None = None
+        """Ends a pause of the delivery."""
         partition.watermark.watchers[self] = None
         states.read(key, self.leader_epoch).when_done(self._loaded, self._end)
 
@@ -147,7 +178,9 @@ class SharePartition:
     def has_more(self) -> bool:
         """Whether there may be something to acquire."""
         window = self.window
-        offset = None if window is None else window.next_offset
+        if window is None or (window.dead_count and self._is_paused(window)):
+            return False
+        offset = window.next_offset
         return offset is not None and offset < self._upper
 
     def acquire(
@@ -156,6 +189,8 @@ class SharePartition:
         """Give a member what it can have at present; raise `ApiError` if the log cannot be read."""
         self._apply_rules()
         window = self.window
+        if window is not None and window.dead_count and self._is_paused(window):
+            return None
         while window is not None and (offset := window.next_offset) is not None:
             batches = read_batches(
                 self.partition,
@@ -207,6 +242,33 @@ class SharePartition:
             self._store_also(self.window.release(member))
             self._wake()
 
+    def retire_when_idle(self) -> None:
+        """End once nothing is to be stored, unless a member comes before."""
+        self.is_unused = True
+        self._store()
+
+    @property
+    def deliveries_max(self) -> int:
+        """How often a record is delivered."""
+        return self._rules().deliveries_max
+
+    def store_shipment(self, shipment: Shipment) -> Pending[None]:
+        """Store what is about to be sent to the dead-letter topic."""
+        answer: Pending[None] = Pending()
+        if self.error is None:
+            self._shipment = shipment, answer
+            self._store()
+        else:
+            answer.fail(ApiError(self.error))
+        return answer
+
+    def archive(self, runs: Sequence[tuple[int, int]]) -> None:
+        """End the wait of offsets: their dead letters are written, or given up."""
+        if self.window is not None and self.error is None:
+            archived = [each for run in runs for each in self.window.archive(*run)]
+            self._store_also(archived)
+            self._wake()
+
     def on_progress(self) -> None:
         """Have waiting fetches look: records were appended, or the leadership changed."""
         if not self.is_current:
@@ -231,7 +293,13 @@ class SharePartition:
         """Apply the group's configs, and the beginning of the log."""
         rules, window = self._rules(), self.window
         if window is not None:
-            window.limits = WindowLimits(rules.deliveries_max, rules.locks_max)
+            window.limits = WindowLimits(
+                rules.deliveries_max,
+                rules.locks_max,
+                has_dead_letters=self._has_dead_letters,
+                backoff_ms=rules.backoff_ms,
+                backoff_max_ms=rules.backoff_max_ms,
+            )
             if window.move_start(self.partition.log.start_offset):
                 self._is_start_unstored = True
         return rules
@@ -254,7 +322,7 @@ class SharePartition:
     def _loaded(self, stored: StoredState) -> None:
         if self.error is not None:
             return
-        self._state_epoch = stored.state_epoch
+        self._state_epoch, self._loaded_shipment = stored.state_epoch, stored.shipment
         if stored.start_offset != UNKNOWN_OFFSET:
             self._open(stored.start_offset, stored.batches)
             return
@@ -270,6 +338,7 @@ class SharePartition:
             self.window = Window(start, batches)
             self._apply_rules()
             self._store()
+            self._send_dead_letters()
             self._wake()
 
     def _end(self, error: Exception) -> None:
@@ -279,8 +348,14 @@ class SharePartition:
         code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
         self.error = ErrorCode.NOT_LEADER_OR_FOLLOWER if code in ENDED else code
         self.partition.watermark.watchers.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._pause, self._retry):
+            if timer is not None:
+                timer.cancel()
+        if self.sender is not None:
+            self.sender.stop()
+        shipment, self._shipment = self._shipment, None
+        if shipment is not None:
+            shipment[1].fail(ApiError(self.error))
         queued, self._queued = self._queued, []
         for _, answer in queued:
             answer.fail(ApiError(self.error))
@@ -293,47 +368,64 @@ class SharePartition:
         if batches:
             self._extra += batches
             self._store()
+            self._send_dead_letters()
 
     def _store(self) -> None:
         """Write what changed, unless a write is under way."""
         window = self.window
-        is_idle = not (self._queued or self._extra or self._is_start_unstored)
-        if self._is_writing or is_idle or window is None or self.error is not None:
+        if self._is_writing or window is None or self.error is not None:
+            return
+        has_changes = self._queued or self._extra or self._shipment
+        if not (has_changes or self._is_start_unstored):
+            self._end_if_unused()
             return
         self._is_writing = True
+        # The last of several ends counts, where an earlier write was refused.
         extra, self._extra = merged((), self._extra, window.start), []
+        shipment, self._shipment = self._shipment, None
         queued, self._queued = self._queued, []
         changed = [each for change, _ in queued for each in window.batches(change)]
         if overlap(extra, changed):  # delivered again meanwhile: one write after the other
             self._queued, queued, changed = queued, [], []
-        completed = [each for each in changed if each.state is not DeliveryState.AVAILABLE]
+        start = window.start_after([change for change, _ in queued])
+        completed = [each for each in changed if each.state in COMPLETE]
+        count = window.complete_count + sum(each.last - each.first + 1 for each in completed)
         update = StateUpdate(
             self._state_epoch,
             self.leader_epoch,
-            window.start,
-            window.complete_count + sum(each.last - each.first + 1 for each in completed),
-            sorted(each for each in [*extra, *changed] if each.last >= window.start),
+            start,
+            count - (start - window.start),
+            sorted(each for each in [*extra, *changed] if each.last >= start),
+            None if shipment is None else shipment[0],
         )
         self._is_start_unstored = False
         self._states.write(self.key, update).when_done(
-            lambda _: self._stored(queued), lambda error: self._refused(queued, extra, error)
+            lambda _: self._stored(queued, shipment),
+            lambda error: self._refused(queued, extra, shipment, error),
         )
 
-    def _stored(self, queued: Sequence[Stored]) -> None:
+    def _stored(self, queued: Sequence[Stored], shipment: StoredShipment | None) -> None:
         window = self.window
         assert window is not None
         for change, _ in queued:
-            window.commit(change)
+            window.commit(change, self._timers.now_ms)
         self._is_writing = False
         self._retry_delay_ms = RETRY_MS
         self._watch_deadline()
         for _, answer in queued:
             answer.complete(None)
+        if shipment is not None:
+            shipment[1].complete(None)
         self._store()
+        self._send_dead_letters()
         self._wake()
 
     def _refused(
-        self, queued: Sequence[Stored], extra: Sequence[StateBatch], error: Exception
+        self,
+        queued: Sequence[Stored],
+        extra: Sequence[StateBatch],
+        shipment: StoredShipment | None,
+        error: Exception,
     ) -> None:
         window = self.window
         assert window is not None
@@ -349,15 +441,29 @@ class SharePartition:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         for _, answer in queued:
             answer.fail(ApiError(code))
+        if shipment is not None:
+            shipment[1].fail(ApiError(code))
+        if code is ErrorCode.COORDINATOR_NOT_AVAILABLE and self._retry is None:
+            # Acknowledgements that came meanwhile wait, too: no other event may ever begin a write.
+            self._retry = self._timers.after(self._retry_delay_ms, self._store_again)
+            self._retry_delay_ms = min(2 * self._retry_delay_ms, RETRY_MAX_MS)
         self._watch_deadline()
         self._wake()
-        # Acknowledgements that came meanwhile wait, too: no other event may ever begin a write.
-        self._timers.after(self._retry_delay_ms, self._store)
-        self._retry_delay_ms = min(2 * self._retry_delay_ms, RETRY_MAX_MS)
+
+    def _store_again(self) -> None:
+        """Write what could not be stored, even if nothing else changes."""
+        self._retry = None
+        self._store()
+
+    def _end_if_unused(self) -> None:
+        """End if the group has no member here, and no dead letter is on its way."""
+        window = self.window
+        if self.is_unused and window is not None and not window.archiving_count:
+            self._end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _watch_deadline(self) -> None:
-        """Set the timer for the next delivery that ends by itself."""
-        deadline_ms = None if self.window is None else self.window.next_deadline_ms
+        """Set the timer for the next delivery, or backoff, that ends by itself."""
+        deadline_ms = _first_of(self.window)
         timer = self._timer
         if timer is not None:
             if timer.deadline_ms == deadline_ms:
@@ -373,8 +479,41 @@ class SharePartition:
         if window is not None and self.error is None:
             self._apply_rules()
             self._store_also(window.expire(self._timers.now_ms))
+            window.end_backoffs(self._timers.now_ms)
             self._watch_deadline()
             self._wake()
+
+    @property
+    def _has_dead_letters(self) -> bool:
+        topics, source = self._dead_letters, self.partition.name.topic
+        return topics is not None and topics.rules_for(self.key.group_id, source) is not None
+
+    def _send_dead_letters(self) -> None:
+        """Send what waits for a dead letter."""
+        window, topics = self.window, self._dead_letters
+        if window is None or topics is None or not window.archiving_count:
+            return
+        if self.sender is None:
+            self.sender = DeadLetterSender(self, topics, self._loaded_shipment)
+        self.sender.look()
+
+    def _is_paused(self, window: Window) -> bool:
+        """Return whether nothing is delivered for now: too many records became dead letters."""
+        topics = self._dead_letters
+        assert topics is not None
+        rules = topics.rules_for(self.key.group_id, self.partition.name.topic)
+        limit = 0 if rules is None else rules.flood_limit
+        pause_ms = self._breaker.pause_ms(window.dead_count, limit, self._timers.now_ms)
+        if pause_ms and self._pause is None:
+            self._pause = self._timers.after(pause_ms, self._end_pause)
+            problem = f"{limit} dead letters within a minute: look for a fault of the consumers"
+            facts = {"partition": str(self.partition.name), "problem": problem}
+            topics.notice(self.key.group_id, "delivery to a share group pauses", **facts)
+        return pause_ms > 0
+
+    def _end_pause(self) -> None:
+        self._pause = None
+        self._wake()
 
     def _wake(self) -> None:
         """Have waiting fetches look, one after the other, as long as there is something left."""
@@ -382,6 +521,12 @@ class SharePartition:
             if not self.has_more:
                 return
             look()
+
+
+def _first_of(window: Window | None) -> int | None:
+    """Return when the next delivery or backoff is over; None if nothing waits for its end."""
+    ends_ms = () if window is None else (window.next_deadline_ms, window.next_ready_ms)
+    return min((each for each in ends_ms if each is not None), default=None)
 
 
 def overlap(some: Sequence[StateBatch], others: Sequence[StateBatch]) -> bool:

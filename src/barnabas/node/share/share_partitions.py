@@ -8,6 +8,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.share_state import SharePartitionKey, ShareStates
 from barnabas.model.timers import Timers
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.node.share.share_partition import SharePartition, ShareRules
 from barnabas.node.share.share_sessions import Owner, Place
 
@@ -25,12 +26,14 @@ class SharePartitions:
         timers: Timers,
         rules: Callable[[str], ShareRules],
         first_offset: Callable[[str, Partition], Pending[int]],
+        dead_letters: DeadLetterTopics | None = None,
     ) -> None:
         self._find = find
         self._states = states
         self._timers = timers
         self._rules = rules
         self._first_offset = first_offset
+        self._dead_letters = dead_letters
         self._by_key: dict[SharePartitionKey, SharePartition] = {}
 
     def __len__(self) -> int:
@@ -54,6 +57,7 @@ class SharePartitions:
         key = SharePartitionKey(group_id, place.topic_id, place.partition)
         found = self._by_key.get(key)
         if found is not None and found.is_current and found.partition is partition:
+            found.is_unused = False
             return found
         if found is not None and found.error not in (None, ErrorCode.NOT_LEADER_OR_FOLLOWER):
             del self._by_key[key]
@@ -65,6 +69,7 @@ class SharePartitions:
             self._timers,
             lambda: self._rules(group_id),
             lambda partition: self._first_offset(group_id, partition),
+            self._dead_letters,
         )
         return made
 
@@ -77,6 +82,18 @@ class SharePartitions:
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "this broker has only begun to lead")
         return found
 
+    def dead_letters_of(self, group_id: str) -> tuple[int, int]:
+        """Return how many dead letters of a group were written, and how many were given up.
+
+        Of the partitions that this broker leads, since it began to lead them.
+        """
+        senders = [
+            each.sender
+            for key, each in self._by_key.items()
+            if key.group_id == group_id and each.sender is not None
+        ]
+        return sum(each.sent for each in senders), sum(each.given_up for each in senders)
+
     def release(self, owner: Owner) -> None:
         """Give back what a member holds in all partitions of its group; forget what has ended."""
         for key, found in list(self._by_key.items()):
@@ -84,3 +101,12 @@ class SharePartitions:
                 del self._by_key[key]
             elif key.group_id == owner.group_id:
                 found.release(owner.member_id)
+
+    def forget_when_idle(self, group_id: str) -> None:
+        """Forget the windows of a group without members here, once what they know is stored.
+
+        Its next member begins with the stored state, which the operator may have changed meanwhile.
+        """
+        for key, found in list(self._by_key.items()):
+            if key.group_id == group_id:
+                found.retire_when_idle()

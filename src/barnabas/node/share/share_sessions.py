@@ -4,6 +4,7 @@ A session belongs to a member of a group on one broker, and to the connection on
 When the session ends or the connection closes, the member gives back what it holds.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -57,9 +58,17 @@ class ShareSession:
 class ShareSessions:
     """All share sessions of a broker."""
 
-    def __init__(self, sessions_max: int, released: Callable[[Owner], None]) -> None:
+    def __init__(
+        self,
+        sessions_max: int,
+        released: Callable[[Owner], None],
+        unused: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take what to call when a member leaves, and when the last member of a group has left."""
         self._sessions_max = sessions_max
         self._released = released
+        self._unused = unused
+        self._counts: Counter[str] = Counter()
         self._sessions: dict[Owner, ShareSession] = {}
 
     def __len__(self) -> int:
@@ -70,11 +79,13 @@ class ShareSessions:
 
         Raise SHARE_SESSION_LIMIT_REACHED if there are too many.
         """
-        before = self._sessions.pop(owner, None)
+        before = self._sessions.get(owner)
         if before is not None:
             before.ended()
-        if len(self._sessions) >= self._sessions_max:
+        elif len(self._sessions) >= self._sessions_max:
             raise ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        if before is None:
+            self._counts[owner.group_id] += 1
         session = self._sessions[owner] = ShareSession(owner)
         return session
 
@@ -100,6 +111,11 @@ class ShareSessions:
             del self._sessions[session.owner]
             session.ended()
             self._released(session.owner)
+            group_id = session.owner.group_id
+            self._counts[group_id] -= 1
+            if not self._counts[group_id]:
+                del self._counts[group_id]
+                self._unused(group_id)
 
 
 def _nothing() -> None:

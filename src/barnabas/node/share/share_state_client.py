@@ -98,8 +98,9 @@ class ShareStateClient:
         self._timers = timers
         self._outbox = outbox
         self._patience_ms = settings.write_timeout_ms
-        self._writes = ShareStateWrites(lambda key, update: self._ask(requests.WRITE, key, update))
+        self._writes = ShareStateWrites(self._ask_write, self._wake)
         self._gathered: list[AnyQuestion] = []
+        self._is_awake = False
 
     def initialize(
         self, group_id: str, topic_id: TopicId, starts: Mapping[int, int], state_epoch: int
@@ -114,7 +115,7 @@ class ShareStateClient:
 
     def write(self, key: SharePartitionKey, update: StateUpdate) -> Pending[None]:
         """Store a change, after the changes of the same share partition before it."""
-        return self._writes.write(key, update)
+        return self._writes.write(key, update, self._deadline_ms)
 
     def delete(
         self, group_id: str, topic_id: TopicId, partitions: Sequence[int]
@@ -151,8 +152,23 @@ class ShareStateClient:
             answer.complete(results)
         return answer
 
-    def _ask(self, kind: StateRequest[Q, R], key: SharePartitionKey, item: Q) -> Pending[R]:
-        question = Question(kind, key, item, self._timers.now_ms + self._patience_ms)
+    @property
+    def _deadline_ms(self) -> int:
+        return self._timers.now_ms + self._patience_ms
+
+    def _ask_write(
+        self, key: SharePartitionKey, update: StateUpdate, deadline_ms: int
+    ) -> Pending[None]:
+        return self._ask(requests.WRITE, key, update, deadline_ms)
+
+    def _ask(
+        self,
+        kind: StateRequest[Q, R],
+        key: SharePartitionKey,
+        item: Q,
+        deadline_ms: int | None = None,
+    ) -> Pending[R]:
+        question = Question(kind, key, item, deadline_ms or self._deadline_ms)
         if self._host.image.feature_level < SHARE_LEVEL:
             problem = "share groups need a higher feature level; run `barnabas cluster upgrade`"
             question.answer.fail(ApiError(ErrorCode.UNSUPPORTED_VERSION, problem))
@@ -163,11 +179,19 @@ class ShareStateClient:
     def _gather(self, question: AnyQuestion) -> None:
         """Ask once the events that already wait were handled: they may have more questions."""
         self._gathered.append(question)
-        if len(self._gathered) == 1:
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._is_awake:
+            self._is_awake = True
             self._outbox.append(Scan(LANE, LANE, self._turn()))
 
     def _turn(self) -> Steps[None]:
         yield from ()
+        self._writes.send_ready()
+        self._is_awake = False
+        if self._writes.are_ready:  # a write failed at once, and others waited behind it
+            self._wake()
         questions, self._gathered = self._gathered, []
         if SHARE_STATE_TOPIC in self._host.image.topics:
             self._send(questions)
@@ -188,14 +212,14 @@ class ShareStateClient:
 
     def _send(self, questions: Sequence[AnyQuestion]) -> None:
         """Ask the brokers that coordinate; each gets the questions of one kind together."""
-        by_broker: dict[tuple[NodeId, int], list[AnyQuestion]] = {}
+        by_broker: dict[tuple[NodeId, str], list[AnyQuestion]] = {}
         for question in questions:
             try:
                 broker = self._coordinators.broker_for(question.key.coordinator_key)
             except ApiError as error:
                 self._take(question, error)
             else:
-                by_broker.setdefault((broker, id(question.kind)), []).append(question)
+                by_broker.setdefault((broker, question.kind.name), []).append(question)
         for (broker, _), asked in by_broker.items():
             for part in _without_repeats(asked):
                 if broker == self._host.node_id:

@@ -27,6 +27,7 @@ from barnabas.protocol.messages import (
     read_share_group_state_summary,
     write_share_group_state,
 )
+from barnabas.share import shipments
 from barnabas.share.share_state_machine import Results, ShareStateMachine
 
 Q = TypeVar("Q")
@@ -37,6 +38,7 @@ R = TypeVar("R")
 class StateRequest(Generic[Q, R]):
     """One kind of request to share coordinators."""
 
+    name: str
     operation: Operation[Q, R]
     request: Callable[..., Message]
     topic: Callable[..., Message]
@@ -94,6 +96,9 @@ def _written(number: int, update: StateUpdate) -> Message:
             )
             for batch in update.batches
         ],
+        shipment=shipments.as_message(
+            write_share_group_state.Shipment, write_share_group_state.ShipmentRun, update.shipment
+        ),
     )
 
 
@@ -107,7 +112,8 @@ def _stored(part: read_share_group_state.PartitionResult) -> StoredState:
         )
         for each in part.state_batches
     ]
-    return StoredState(part.state_epoch, part.start_offset, batches)
+    shipment = shipments.from_message(part.shipment)
+    return StoredState(part.state_epoch, part.start_offset, batches, shipment)
 
 
 def _summary(part: read_share_group_state_summary.PartitionResult) -> StateSummary:
@@ -117,6 +123,7 @@ def _summary(part: read_share_group_state_summary.PartitionResult) -> StateSumma
 
 
 INITIALIZE: StateRequest[tuple[int, int], None] = StateRequest(
+    name="initialize",
     operation=ShareStateMachine.initialize,
     request=initialize_share_group_state.InitializeShareGroupStateRequest,
     topic=initialize_share_group_state.InitializeStateData,
@@ -126,6 +133,7 @@ INITIALIZE: StateRequest[tuple[int, int], None] = StateRequest(
     result=lambda _: None,
 )
 READ: StateRequest[int, StoredState] = StateRequest(
+    name="read",
     operation=ShareStateMachine.read,
     request=read_share_group_state.ReadShareGroupStateRequest,
     topic=read_share_group_state.ReadStateData,
@@ -135,6 +143,7 @@ READ: StateRequest[int, StoredState] = StateRequest(
     result=_stored,
 )
 WRITE: StateRequest[StateUpdate, None] = StateRequest(
+    name="write",
     operation=ShareStateMachine.write,
     request=write_share_group_state.WriteShareGroupStateRequest,
     topic=write_share_group_state.WriteStateData,
@@ -142,6 +151,7 @@ WRITE: StateRequest[StateUpdate, None] = StateRequest(
     result=lambda _: None,
 )
 DELETE: StateRequest[None, None] = StateRequest(
+    name="delete",
     operation=ShareStateMachine.delete,
     request=delete_share_group_state.DeleteShareGroupStateRequest,
     topic=delete_share_group_state.DeleteStateData,
@@ -149,6 +159,7 @@ DELETE: StateRequest[None, None] = StateRequest(
     result=lambda _: None,
 )
 SUMMARIZE: StateRequest[int, StateSummary] = StateRequest(
+    name="summarize",
     operation=ShareStateMachine.summarize,
     request=read_share_group_state_summary.ReadShareGroupStateSummaryRequest,
     topic=read_share_group_state_summary.ReadStateSummaryData,

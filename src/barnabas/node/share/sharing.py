@@ -6,6 +6,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.share_state import ShareStates
 from barnabas.model.timers import Timers
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
 from barnabas.node.share.share_partition import ShareRules
 from barnabas.node.share.share_partitions import Find, SharePartitions
 from barnabas.node.share.share_sessions import ShareSessions
@@ -22,8 +23,11 @@ class Sharing:
         rules: Callable[[str], ShareRules],
         first_offset: Callable[[str, Partition], Pending[int]],
         sessions_max: int,
+        dead_letters: DeadLetterTopics | None = None,
     ) -> None:
         self.rules = rules
         """Returns the configs of a group."""
-        self.partitions = SharePartitions(find, states, timers, rules, first_offset)
-        self.sessions = ShareSessions(sessions_max, self.partitions.release)
+        self.partitions = SharePartitions(find, states, timers, rules, first_offset, dead_letters)
+        self.sessions = ShareSessions(
+            sessions_max, self.partitions.release, self.partitions.forget_when_idle
+        )

@@ -29,6 +29,30 @@ class StateBatch(Message):
     delivery_count: int = field("int16 0+")
 
 
+class ShipmentRun(Message):
+    """Part of ShareSnapshotValue."""
+
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+
+    first_offset: int = field("int64 0+")
+    last_offset: int = field("int64 0+")
+
+
+class Shipment(Message):
+    """Part of ShareSnapshotValue."""
+
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+
+    producer_id: int = field("int64 0+ default=-1")
+    producer_epoch: int = field("int16 0+ default=-1")
+    base_sequence: int = field("int32 0+ default=-1")
+    topic_id: bytes = field("uuid 0+")
+    partition: int = field("int32 0+ default=-1")
+    runs: list[ShipmentRun] = field("[]ShipmentRun 0+")
+
+
 class ShareSnapshotValue(Message):
     """Share snapshot value, version 0, flexible from 0."""
 
@@ -43,3 +67,4 @@ class ShareSnapshotValue(Message):
     create_timestamp: int = field("int64 0+")
     write_timestamp: int = field("int64 0+")
     state_batches: list[StateBatch] = field("[]StateBatch 0+")
+    shipment: Shipment = field("Shipment 0+ tag=10000 tagged=0+")

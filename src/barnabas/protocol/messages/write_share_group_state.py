@@ -19,6 +19,30 @@ class StateBatch(Message):
     delivery_count: int = field("int16 0+")
 
 
+class ShipmentRun(Message):
+    """Part of WriteShareGroupStateRequest."""
+
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 0
+
+    first_offset: int = field("int64 0+")
+    last_offset: int = field("int64 0+")
+
+
+class Shipment(Message):
+    """Part of WriteShareGroupStateRequest."""
+
+    VERSIONS = (0, 1)
+    FLEXIBLE_FROM = 0
+
+    producer_id: int = field("int64 0+ default=-1")
+    producer_epoch: int = field("int16 0+ default=-1")
+    base_sequence: int = field("int32 0+ default=-1")
+    topic_id: bytes = field("uuid 0+")
+    partition: int = field("int32 0+ default=-1")
+    runs: list[ShipmentRun] = field("[]ShipmentRun 0+")
+
+
 class PartitionData(Message):
     """Part of WriteShareGroupStateRequest."""
 
@@ -31,6 +55,7 @@ class PartitionData(Message):
     start_offset: int = field("int64 0+")
     delivery_complete_count: int = field("int32 1+ default=-1 ignorable")
     state_batches: list[StateBatch] = field("[]StateBatch 0+")
+    shipment: Shipment = field("Shipment 0+ tag=10000 tagged=0+")
 
 
 class WriteStateData(Message):
