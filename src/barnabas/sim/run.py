@@ -27,12 +27,12 @@ from barnabas.sim.checks.final_checks import (
 )
 from barnabas.sim.checks.settled_checks import SettledCheck, is_idle
 from barnabas.sim.clients.reader import Reader
-from barnabas.sim.clients.share_consumer import ShareConsumer
+from barnabas.sim.clients.simulated_share_member import ShareConsumer
 from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.faults.fault_schedule import FaultSchedule, LoneFaultSchedule
 from barnabas.sim.scenario import DATA, FLOW, SHARED, TOPICS, Scenario, Theme
-from barnabas.sim.share_groups import QUEUE, QUEUE_PARTITIONS, ShareGroups
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import QUEUE, QUEUE_PARTITIONS, ShareGroups
 from barnabas.sim.world import InvariantError, World
 
 CALM_MS = 60_000

@@ -13,14 +13,14 @@ from barnabas.sim.clients.actor import Actor
 from barnabas.sim.clients.committers import Admin, Committer
 from barnabas.sim.clients.idempotent_producer import IdempotentProducer
 from barnabas.sim.clients.reader import Reader
-from barnabas.sim.clients.share_consumer import ShareConsumer
 from barnabas.sim.clients.share_operators import RecordDeleter, ShareFounder
 from barnabas.sim.clients.simulated_classic_member import ClassicMember
 from barnabas.sim.clients.simulated_consumer_member import ConsumerMember
+from barnabas.sim.clients.simulated_share_member import ShareConsumer
 from barnabas.sim.clients.transactional_producer import TransactionalProducer
 from barnabas.sim.clients.transformer import Transformer
-from barnabas.sim.share_groups import QUEUE, QUEUE_PARTITIONS, ShareGroup, ShareGroups
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import QUEUE, QUEUE_PARTITIONS, ShareGroup, ShareGroups
 from barnabas.sim.world import World
 
 A = TypeVar("A", bound=Actor)

@@ -13,8 +13,8 @@ from barnabas.sim.checks.monotonic_checks import MonotonicChecks
 from barnabas.sim.clients.actor import Talk
 from barnabas.sim.clients.reader import Reader, Shown
 from barnabas.sim.clients.simulated_member import GroupClient
-from barnabas.sim.share_groups import ShareGroups
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import ShareGroups
 from barnabas.sim.world import InvariantError, World
 
 

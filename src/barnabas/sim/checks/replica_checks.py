@@ -18,8 +18,8 @@ from barnabas.node.node import Node
 from barnabas.node.partitions.partition import Partition
 from barnabas.sim.checks.history_checks import History, headers_in
 from barnabas.sim.host import Host
-from barnabas.sim.share_groups import QUEUE
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import QUEUE
 from barnabas.sim.world import InvariantError
 
 Place = tuple[TopicId, int]

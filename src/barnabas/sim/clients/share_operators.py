@@ -12,8 +12,8 @@ from barnabas.protocol.messages.delete_records import DeleteRecordsRequest
 from barnabas.sim.clients.actor import Actor, Asking, Sleep, Talk
 from barnabas.sim.clients.share_requests import delete_records_below
 from barnabas.sim.host import Host
-from barnabas.sim.share_groups import QUEUE, QUEUE_PARTITIONS, ShareGroup, ShareGroups
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import QUEUE, QUEUE_PARTITIONS, ShareGroup, ShareGroups
 from barnabas.sim.world import World
 
 RETRY_MS = 200

@@ -31,8 +31,8 @@ from barnabas.sim.clients.share_requests import (
 )
 from barnabas.sim.host import Host
 from barnabas.sim.network import Link
-from barnabas.sim.share_groups import ShareGroup, ShareGroups
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import ShareGroup, ShareGroups
 from barnabas.sim.world import InvariantError, World
 
 Epochs = dict[Place, int | None]
