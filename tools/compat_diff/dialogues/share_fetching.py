@@ -118,6 +118,7 @@ def consuming(scene: Scene, version: int) -> Talk:
     answers = [(1, 2, [ACCEPT]), (4, 7, [ACCEPT, GAP, ACCEPT, RELEASE])]
     yield acknowledge(g, topic_id, 2, answers, member=OTHER, version=version)
     yield fetch(g, topic_id, -1, member=OTHER, version=version)
+    yield Pause(SETTLED_MS)
     yield fetch(g, topic_id, 3, version=version)
     yield fetch(g, topic_id, -1, version=version)
 
