@@ -32,7 +32,7 @@ def test_every_example_runs(bootstrap: str, capfd: pytest.CaptureFixture[str]) -
         text = example.replace("127.0.0.1:9092", bootstrap)
         exec(compile(text, str(PAGE), "exec"), names)
     said = capfd.readouterr().out
-    assert len(examples("python")) == 7
+    assert len(examples("python")) == 8
     assert said.startswith("5\n")
     assert "30 seconds left" in said
     assert said.count("done:") >= 2
