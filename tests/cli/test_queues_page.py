@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.testing.broker import Broker
-from tests.cli.conftest import Run
+from tests.cli.commands_in_process import in_process
 
 pytestmark = pytest.mark.compat
 
@@ -38,7 +38,12 @@ def test_every_example_runs(bootstrap: str, capfd: pytest.CaptureFixture[str]) -
     assert said.count("done:") >= 2
 
 
-def test_every_command_runs(run: Run) -> None:
+def test_every_command_runs(
+    bootstrap: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    run = in_process(bootstrap, monkeypatch, capfdbinary)
     (commands,) = examples("sh")
     said = [run(*shlex.split(line)[1:]).stdout for line in commands.splitlines()]
     assert len(said) == 7
