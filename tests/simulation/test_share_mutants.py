@@ -18,6 +18,7 @@ from barnabas.node.share.share_partition import SharePartition
 from barnabas.node.share.share_partitions import SharePartitions
 from barnabas.share import record_leases, share_records, share_state_machine, window
 from barnabas.share.cells import cell, change_to, state_of
+from barnabas.share.share_state_machine import ShareStateMachine
 from barnabas.share.share_state_tidying import Tidying
 from barnabas.share.window import Acknowledgement, AcknowledgeType, Change, Window
 from barnabas.sim.cluster_run import run_cluster
@@ -136,7 +137,19 @@ def stored_state_not_read(patch: pytest.MonkeyPatch) -> None:
 
 def old_leaders_not_fenced(patch: pytest.MonkeyPatch) -> None:
     """A leader that has been replaced may still write."""
-    patch.setattr(share_state_machine, "_check_leader_epoch", lambda *_: None)
+    original = ShareStateMachine._known
+
+    def known(self: Any, key: Any) -> Any:
+        state = original(self, key)
+        state.leader_epoch = 0
+        return state
+
+    patch.setattr(ShareStateMachine, "_known", known)
+
+
+def late_writes_applied(patch: pytest.MonkeyPatch) -> None:
+    """A write that was sent again, and overtaken by the next one, applies when it arrives."""
+    patch.setattr(share_state_machine, "_without_older", lambda _, update: update)
 
 
 def limit_does_not_archive(patch: pytest.MonkeyPatch) -> None:
@@ -316,11 +329,16 @@ def test_mutant_is_caught_on_a_full_disk(
 
 
 @pytest.mark.slow
-def test_old_leaders_are_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mutant", "first_seed"), [(old_leaders_not_fenced, 50), (late_writes_applied, 130)]
+)
+def test_mutant_is_caught_in_a_cluster(
+    mutant: Patch, first_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def problem(seed: int) -> str | None:
-        return run_cluster(seed, theme=Theme.SHARES, faults=CUTS).problem
+        return run_cluster(first_seed + seed, theme=Theme.SHARES, faults=CUTS).problem
 
-    _check(old_leaders_not_fenced, problem, monkeypatch)
+    _check(mutant, problem, monkeypatch)
 
 
 def _check(

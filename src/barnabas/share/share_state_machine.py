@@ -44,6 +44,7 @@ from barnabas.protocol.coordinator_records.share_update import ShareUpdateKey, S
 from barnabas.share import share_records as records
 from barnabas.share.share_records import UNCHANGED, SharePartitionState
 from barnabas.share.share_state_tidying import StateLog, Tidying
+from barnabas.share.state_batches import without_older
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -150,7 +151,7 @@ class ShareStateMachine:
             _check_state_epoch(state, update.state_epoch)
             self._check_topic(key)
             _check_batches(update.batches)
-            return None, self._record(key, state, update)
+            return None, self._record(key, state, _without_older(state, update))
 
         return _outcome(updates, change)
 
@@ -229,6 +230,19 @@ def _outcome(
             if record is not None:
                 stored.append(record)
     return Outcome(results, stored)
+
+
+def _without_older(state: SharePartitionState, update: StateUpdate) -> StateUpdate:
+    """Return what a write changes if it was sent again, and the first one arrives only now.
+
+    A later write may have come in between: neither the start offset nor a count goes back.
+    """
+    batches = without_older(state.batches, update.batches)
+    if update.start_offset == UNCHANGED or update.start_offset >= state.start_offset:
+        return update._replace(batches=batches)
+    return update._replace(
+        start_offset=UNCHANGED, complete_count=state.complete_count, batches=batches
+    )
 
 
 def _check_state_epoch(state: SharePartitionState, state_epoch: int) -> None:

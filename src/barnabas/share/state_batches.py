@@ -12,7 +12,7 @@ A merge costs a binary search and the runs that it touches, and not the length o
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from barnabas.model.share_state import StateBatch
@@ -27,6 +27,25 @@ def merged(
     batches = list(stored)
     merge(batches, newer, start_offset)
     return batches
+
+
+def without_older(stored: Sequence[StateBatch], newer: Iterable[StateBatch]) -> list[StateBatch]:
+    """Return runs without the parts for which the stored delivery count is higher.
+
+    They come from a write that was overtaken by a later one: a delivery count never decreases.
+    """
+    kept: list[StateBatch] = []
+    for batch in newer:
+        first = batch.first
+        low = bisect_left(stored, batch.first, key=_LAST)
+        for each in stored[low : bisect_right(stored, batch.last, key=_FIRST)]:
+            if each.deliveries > batch.deliveries:
+                if each.first > first:
+                    kept.append(batch._replace(first=first, last=each.first - 1))
+                first = each.last + 1
+        if first <= batch.last:
+            kept.append(batch._replace(first=first))
+    return kept
 
 
 def merge(batches: list[StateBatch], newer: Iterable[StateBatch], start_offset: int) -> None:

@@ -111,6 +111,14 @@ class TestWrite:
         talk.write("3-5 k1")
         assert talk.state() == (0, 2, "3-5 k1")
 
+    def test_a_write_that_was_overtaken_takes_nothing_back(self, talk: ShareTalk) -> None:
+        talk.initialize()
+        talk.write("0-9 a1", start=0, count=0)
+        talk.write("4-5 k2", start=3, count=2)
+        assert talk.write("0-9 a1", start=0, count=0) is OK  # sent again, and late
+        assert talk.state() == (0, 3, "3 a1, 4-5 k2, 6-9 a1")
+        assert talk.summary() == StateSummary(0, 0, 3, 2)
+
     def test_an_older_state_epoch_is_fenced(self, talk: ShareTalk) -> None:
         talk.initialize(state_epoch=4)
         assert talk.write("1 k1", state_epoch=3) is ErrorCode.FENCED_STATE_EPOCH

@@ -30,6 +30,7 @@ from barnabas.sim.clients.share_requests import (
     share_fetch_of,
 )
 from barnabas.sim.host import Host
+from barnabas.sim.network import Link
 from barnabas.sim.share_groups import ShareGroup, ShareGroups
 from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import InvariantError, World
@@ -68,6 +69,8 @@ class Session:
     """A share session with one broker."""
 
     epoch: int = 0
+    link: Link | None = None
+    """The connection on which it began, with which it ends."""
     places: set[Place] = field(default_factory=set)
 
 
@@ -91,7 +94,8 @@ class ShareConsumer(Actor):
         self._sessions: dict[Host, Session] = {}
         self._leaders: dict[Place, Host] = {}
         self._held: dict[Place, dict[int, Delivery]] = {}
-        self._attempts: dict[int, tuple[Message, list[Attempt], Epochs]] = {}
+        self._attempts: list[tuple[Message, list[Attempt], Epochs]] = []
+        """What each request says that was not answered."""
 
     def died(self) -> None:
         """Forget sessions and records."""
@@ -119,7 +123,7 @@ class ShareConsumer(Actor):
     def answered_by_broker(self, line: BrokerConnection, asked: Asked, answer: Answer) -> None:
         """Check deliveries and the answers to acknowledgements."""
         request = asked.request
-        _, attempts, epochs = self._attempts.pop(id(request), (None, [], {}))
+        attempts, epochs = self._said_in(request)
         for attempt in attempts:
             self._check_acks(line, attempt, answer)
         if isinstance(request, ShareFetchRequest) and answer.error_code == 0:
@@ -127,6 +131,13 @@ class ShareConsumer(Actor):
                 for part in topic.partitions:
                     place = Place(TopicId(bytes(topic.topic_id)), part.partition_index)
                     self._check_deliveries(line, asked, place, part, epochs.get(place))
+
+    def _said_in(self, request: Message) -> tuple[list[Attempt], Epochs]:
+        for number, (one, attempts, epochs) in enumerate(self._attempts):
+            if one is request:
+                del self._attempts[number]
+                return attempts, epochs
+        return [], {}
 
     def _present_leaders(self) -> list[Host]:
         return list(dict.fromkeys([*self._leaders.values(), *self._sessions]))
@@ -147,6 +158,9 @@ class ShareConsumer(Actor):
     def _visit(self, host: Host) -> Asking:
         """Send one request to a leader; sometimes something unusual."""
         rng, session = self.rng, self._sessions.get(host)
+        if session is not None and session.link is not self._link_to(host):
+            self._forget(host)
+            session = None
         if session is None:
             yield from self._fetch(host, Session(), {})
             return
@@ -166,6 +180,17 @@ class ShareConsumer(Actor):
             yield from self._acknowledge(host, session, said, is_renewal=renews)
         else:
             yield from self._fetch(host, session, said)
+
+    def _link_to(self, host: Host) -> Link | None:
+        line = self._connections.get(host)
+        return line.link if line is not None and line.link.is_open else None
+
+    def _forget(self, host: Host) -> None:
+        """Forget a session whose connection is lost, and the records that came with it."""
+        del self._sessions[host]
+        for place, leader in self._leaders.items():
+            if leader is host:
+                self._held.pop(place, None)
 
     def _say(self, host: Host) -> dict[Place, Said]:
         """Choose what to say of the records that a leader gave."""
@@ -197,6 +222,8 @@ class ShareConsumer(Actor):
         if is_new:
             self._sessions[host] = session
         answer = yield from self._send(host, request, said)
+        if is_new:
+            session.link = self._link_to(host)
         if self._is_over(host, session, answer):
             return
         for topic in answer.responses:
@@ -266,7 +293,7 @@ class ShareConsumer(Actor):
                 if kind is not AcknowledgeType.RENEW:
                     held.pop(offset, None)
         epochs = {place: self.shares.leader_epoch(host, place) for place in self.group.places}
-        self._attempts[id(request)] = (request, attempts, epochs)
+        self._attempts.append((request, attempts, epochs))
         line = self._connections.get(host)
         if ends and line is not None:
             self.shares.checks.give_back(line.link, now_ms)
