@@ -151,7 +151,7 @@ def test_auto_ack_answers_when_the_next_message_is_wanted(bootstrap: str, queue:
 def test_a_message_has_one_answer(queue: Queue) -> None:
     queue.put("job")
     (message,) = taken(queue, 1)
-    with pytest.raises(UnsupportedError, match="cannot hold a message back"):
+    with pytest.raises(UnsupportedError, match="without a delay"):
         message.nack(delay=5)
     message.extend()
     message.ack()

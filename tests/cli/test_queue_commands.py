@@ -6,20 +6,29 @@ from uuid import uuid4
 import pytest
 
 from barnabas.client import Queue
-from tests.cli.conftest import Run
+from tests.cli.commands_in_process import InProcess, in_process
 
 pytestmark = pytest.mark.compat
 
 
 @pytest.fixture
-def queue(run: Run) -> str:
+def run(
+    bootstrap: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> InProcess:
+    return in_process(bootstrap, monkeypatch, capfdbinary)
+
+
+@pytest.fixture
+def queue(run: InProcess) -> str:
     name = f"q-{uuid4().hex}"
     done = run("queue", "create", name, "--partitions", "1", "--config", "retention.ms=3600000")
     assert done.stdout.decode() == f"Created queue {name}\n"
     return name
 
 
-def test_messages_go_in_and_out_once(run: Run, queue: str) -> None:
+def test_messages_go_in_and_out_once(run: InProcess, queue: str) -> None:
     done = run("queue", "put", queue, "one", "two", "--key", "k", "--header", "a=b")
     assert done.stderr.decode() == f"Put 2 messages into {queue}\n"
     run("queue", "put", queue, stdin=b"three\nfour\n")
@@ -32,7 +41,7 @@ def test_messages_go_in_and_out_once(run: Run, queue: str) -> None:
     assert empty.stderr == b"No message came within 0.2 s\n"
 
 
-def test_take_keeps_and_rejects(run: Run, queue: str) -> None:
+def test_take_keeps_and_rejects(run: InProcess, queue: str) -> None:
     run("queue", "put", queue, "job")
     assert run("queue", "take", queue, "--keep").stdout == b"job\n"
     again = json.loads(run("queue", "take", queue, "--reject", "--json").stdout)
@@ -42,7 +51,7 @@ def test_take_keeps_and_rejects(run: Run, queue: str) -> None:
     assert b"--keep and --reject exclude each other" in both.stderr
 
 
-def test_peek_takes_nothing(run: Run, queue: str) -> None:
+def test_peek_takes_nothing(run: InProcess, queue: str) -> None:
     run("queue", "put", queue, "one", "two", "three")
     for _ in range(2):
         assert run("queue", "peek", queue, "--count", "2").stdout == b"one\ntwo\n"
@@ -52,7 +61,7 @@ def test_peek_takes_nothing(run: Run, queue: str) -> None:
     assert run("queue", "peek", queue).stdout == b""
 
 
-def test_stats_and_purge(run: Run, queue: str) -> None:
+def test_stats_and_purge(run: InProcess, queue: str) -> None:
     run("queue", "put", queue, "one", "two", "three")
     stats = json.loads(run("queue", "stats", queue, "--json").stdout)
     assert (stats["depth"], stats["members"], stats["in_flight"]) == (3, 0, None)
@@ -66,7 +75,7 @@ def test_stats_and_purge(run: Run, queue: str) -> None:
     assert json.loads(run("queue", "stats", queue, "--json").stdout)["depth"] == 0
 
 
-def test_purge_refuses_while_members_are_there(run: Run, bootstrap: str, queue: str) -> None:
+def test_purge_refuses_while_members_are_there(run: InProcess, bootstrap: str, queue: str) -> None:
     with Queue(queue, bootstrap) as member:
         member.put("job")
         assert member.take(30) is not None
@@ -74,7 +83,7 @@ def test_purge_refuses_while_members_are_there(run: Run, bootstrap: str, queue: 
     assert b"it has members; stop them first" in done.stderr
 
 
-def test_mistakes_are_one_sentence(run: Run, queue: str) -> None:
+def test_mistakes_are_one_sentence(run: InProcess, queue: str) -> None:
     again = run("queue", "create", queue, code=1)
     assert b"exists already" in again.stderr
     run("queue", "create", queue, "--if-not-exists")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.testing.broker import Broker
-from tests.cli.conftest import Run
+from tests.cli.commands_in_process import in_process
 
 pytestmark = pytest.mark.compat
 
@@ -32,13 +32,18 @@ def test_every_example_runs(bootstrap: str, capfd: pytest.CaptureFixture[str]) -
         text = example.replace("127.0.0.1:9092", bootstrap)
         exec(compile(text, str(PAGE), "exec"), names)
     said = capfd.readouterr().out
-    assert len(examples("python")) == 7
+    assert len(examples("python")) == 8
     assert said.startswith("5\n")
     assert "30 seconds left" in said
     assert said.count("done:") >= 2
 
 
-def test_every_command_runs(run: Run) -> None:
+def test_every_command_runs(
+    bootstrap: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    run = in_process(bootstrap, monkeypatch, capfdbinary)
     (commands,) = examples("sh")
     said = [run(*shlex.split(line)[1:]).stdout for line in commands.splitlines()]
     assert len(said) == 7

@@ -8,9 +8,19 @@ import pytest
 
 from barnabas.client import Queue, Record
 from barnabas.testing.waiting import eventually
-from tests.cli.conftest import Run
+from tests.cli.commands_in_process import InProcess, in_process
 
 pytestmark = pytest.mark.compat
+
+
+@pytest.fixture
+def run(
+    bootstrap: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> InProcess:
+    return in_process(bootstrap, monkeypatch, capfdbinary)
+
 
 PATIENCE_S = 30.0
 
@@ -35,7 +45,7 @@ def take_all(bootstrap: str, name: str) -> list[str]:
     return found
 
 
-def test_list_and_describe_show_share_groups(run: Run, queue: Queue) -> None:
+def test_list_and_describe_show_share_groups(run: InProcess, queue: Queue) -> None:
     (message,) = queue.take_batch(1, PATIENCE_S)
     listed = json.loads(run("group", "list", "--type", "Share", "--json").stdout)
     assert {"group": queue.group, "type": "Share", "state": "Stable"} in listed
@@ -54,7 +64,7 @@ def test_list_and_describe_show_share_groups(run: Run, queue: Queue) -> None:
 
 
 def test_reset_moves_the_start_and_members_are_in_the_way(
-    run: Run, bootstrap: str, queue: Queue
+    run: InProcess, bootstrap: str, queue: Queue
 ) -> None:
     assert sorted(take_all(bootstrap, queue.topic)) == [f"{each}" for each in range(6)]
     reset = ("group", "reset", queue.group, "--topic", queue.topic, "--to-earliest")
@@ -70,7 +80,7 @@ def test_reset_moves_the_start_and_members_are_in_the_way(
         assert b"can be reset only without" in refused.stderr
 
 
-def test_delete_forgets_a_topic_or_the_group(run: Run, bootstrap: str, queue: Queue) -> None:
+def test_delete_forgets_a_topic_or_the_group(run: InProcess, bootstrap: str, queue: Queue) -> None:
     take_all(bootstrap, queue.topic)
     delete = ("group", "delete", queue.group)
     part = run(*delete, "--topic", f"{queue.topic}:0", "--yes", code=1)

@@ -211,6 +211,24 @@ TABLE: tuple[Explained, ...] = (
         "Topics have the config `flush`", ".*", r".*configs\[\+\]", config_is("flush", "log.flush")
     ),
     Explained(
+        "Topics and groups have the configs of dead letters",
+        ".*",
+        r".*configs\[\+\]",
+        lambda found, _: "errors.deadletterqueue." in f"{found.kafka}{found.barnabas}",
+    ),
+    Explained(
+        "groups have `share.retry.backoff.ms`",
+        ".*",
+        r".*configs\[\+\]",
+        config_is("share.retry.backoff.ms", "share.retry.backoff.max.ms"),
+    ),
+    Explained(
+        "acquired records with the same delivery count are one run",
+        "ShareFetch",
+        r"responses\[\]\.partitions\[\]\.acquired_records\[(\+\]|\]\.last_offset)",
+        lambda found, _: found.barnabas == ABSENT or found.path.endswith("last_offset"),
+    ),
+    Explained(
         "`flush.ms` is one second",
         ".*",
         CONFIG_PATHS + r"\..*value",

@@ -33,7 +33,7 @@ from barnabas.client.queue_options import (
     queue_properties,
 )
 from barnabas.client.queue_stats import QueueStats, queue_stats
-from barnabas.wire.share_consumer import ShareConsumer
+from barnabas.wire.share_client import ShareConsumer
 from barnabas.wire.share_values import FetchLimits
 
 SLICE_S = 0.5

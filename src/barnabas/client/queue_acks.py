@@ -8,7 +8,7 @@ from barnabas.client.errors import BrokerUnreachableError, LockLostError
 from barnabas.logs import get
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.wire.share_consumer import ShareConsumer
+from barnabas.wire.share_client import ShareConsumer
 from barnabas.wire.share_values import AckKind, Outcome, ShareRecord, Verdict
 
 EXTEND_TIMEOUT_S = 30.0

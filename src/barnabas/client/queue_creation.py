@@ -13,7 +13,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from barnabas.wire.cluster_wire import Wire, require, settled
-from barnabas.wire.share_groups import (
+from barnabas.wire.share_group_requests import (
     EARLIEST,
     alter_start_offsets,
     log_offsets,

@@ -86,14 +86,15 @@ class QueueMessage:
         self._say(AckKind.ACCEPT)
 
     def nack(self, delay: float | None = None) -> None:
-        """Give it back: a member gets it again at once, unless it has had its last delivery.
+        """Give it back: a member gets it again, unless it has had its last delivery.
 
-        The broker cannot hold a message back yet, so a `delay` raises `UnsupportedError`.
+        It comes at once, or after `share.retry.backoff.ms` of the group. The protocol has no delay
+        of one message, so a `delay` raises `UnsupportedError`.
         """
         if delay is not None:
             raise UnsupportedError(
-                "the broker cannot hold a message back yet; call nack() without a delay, or keep "
-                "the message and call extend() until it is due"
+                "the broker cannot hold a message back for a time of its own yet; call nack() "
+                "without a delay, and set share.retry.backoff.ms on the group"
             )
         self._say(AckKind.RELEASE)
 

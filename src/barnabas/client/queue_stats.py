@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from barnabas.client.link_failures import converted
 from barnabas.model.errors import ErrorCode
 from barnabas.wire.cluster_wire import Wire
-from barnabas.wire.share_groups import (
+from barnabas.wire.share_group_requests import (
     EARLIEST,
     LATEST,
     Progress,

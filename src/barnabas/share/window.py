@@ -418,14 +418,16 @@ class Window:
 
     def _checked(self, member: str, acks: Sequence[Acknowledgement]) -> list[Acknowledgement]:
         """Return what concerns the window; raise if an offset is not the member's."""
-        before = -1
+        before = None
         for ack in acks:
-            if ack.first > ack.last or ack.first <= before or ack.last >= self.end:
-                problem = (
-                    f"offsets {ack.first} to {ack.last} were not acquired, or are not in order"
-                )
+            is_behind = before is None or ack.first >= before.first
+            if ack.first > ack.last or not is_behind or ack.last >= self.end:
+                problem = f"{ack.first} to {ack.last} was not acquired, or is not in order"
                 raise ApiError(ErrorCode.INVALID_REQUEST, problem)
-            before = ack.last
+            if before is not None and ack.first <= before.last:
+                problem = f"{ack.first} to {before.last} is acknowledged twice"
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, problem)
+            before = ack
         found = [
             ack._replace(first=max(ack.first, self.start)) for ack in acks if ack.last >= self.start
         ]

@@ -483,7 +483,7 @@ def test_a_window_is_kept_until_it_is_stored(
         ([(10, 12, [5])], ErrorCode.INVALID_REQUEST),
         ([(10, 12, [-1])], ErrorCode.INVALID_REQUEST),
         ([(11, 12, [ACCEPT]), (10, 10, [ACCEPT])], ErrorCode.INVALID_REQUEST),
-        ([(10, 12, [ACCEPT]), (12, 13, [ACCEPT])], ErrorCode.INVALID_REQUEST),
+        ([(10, 12, [ACCEPT]), (12, 13, [ACCEPT])], ErrorCode.INVALID_RECORD_STATE),
     ],
 )
 def test_wrong_acknowledgements_change_nothing(

@@ -8,9 +8,9 @@ from barnabas.admin.connecting import settings
 from barnabas.admin.groups.group_admin import Group, Listing, Member, group_failure
 from barnabas.admin.scopes import Place
 from barnabas.model.errors import ErrorCode
-from barnabas.wire import share_groups as requests
+from barnabas.wire import share_group_requests as requests
 from barnabas.wire.cluster_wire import Kind, Wire
-from barnabas.wire.share_groups import Progress
+from barnabas.wire.share_group_requests import Progress
 from barnabas.wire.wire_failures import LinkError, RefusedError, UnservedError
 
 CLIENT_ID = "barnabas-cli"

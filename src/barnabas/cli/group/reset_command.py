@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,26 +99,39 @@ def reset(  # noqa: PLR0913 - one parameter an option
         from_file=from_file,
     )
     _check_scope(scopes, all_topics=all_topics, from_file=from_file is not None)
+    moves = _moves(group, target, scopes or (), bootstrap, properties, execute=execute)
+    _show(group, moves, execute=execute, export=export, as_json=as_json)
+
+
+def _moves(
+    name: str,
+    target: "Target",
+    scopes: Sequence[str],
+    bootstrap: str,
+    properties: list[str] | None,
+    *,
+    execute: bool,
+) -> "list[Move]":
+    """Return what changes, and change it if that is wanted."""
     from barnabas.admin.groups.group_admin import Groups
     from barnabas.admin.groups.group_resets import reset_moves, reset_places
     from barnabas.admin.groups.share_group_admin import ShareGroupAdmin
 
     groups, shares = Groups(bootstrap, properties), ShareGroupAdmin(bootstrap, properties)
-    (found,) = groups.describe([group])
-    share = None if found.exists else shares.find(group)
+    (found,) = groups.describe([name])
+    share = None if found.exists else shares.find(name)
     if share is not None:
         found = share.as_group()
     _check_members(found, execute=execute)
-    moves = reset_moves(
-        groups, found, reset_places(groups, found, target, scopes or (), warn), target
-    )
+    places = reset_places(groups, found, target, scopes, warn)
+    moves = reset_moves(groups, found, places, target)
     if execute:
         offsets = {each.place: each.after for each in moves}
         if share is None:
-            groups.commit(group, offsets)
+            groups.commit(name, offsets)
         else:
-            shares.move(group, offsets)
-    _show(group, moves, execute=execute, export=export, as_json=as_json)
+            shares.move(name, offsets)
+    return moves
 
 
 def _target(**options: object) -> "Target":

@@ -1,4 +1,4 @@
-"""Sends the dead letters of one share partition, each once (ADR 38).
+"""Sends the dead letters of one share partition, each once (ADR 37).
 
     offsets wait (ARCHIVING)
       -> their records are read, in steps, and become one batch
