@@ -48,6 +48,7 @@ from tests.support.talk.rights import (
     everything,
 )
 from tests.support.talk.rights_table import FAILURES, Scene, denials, needs_of
+from tests.support.talk.share_fetch_requests import fetch_request
 from tests.support.talk.share_group_requests import (
     GROUP_REQUESTS,
     alter_request,
@@ -149,6 +150,11 @@ class Kafka:
         joined = self.admin.ask(heartbeat_request(SECRET_GROUP, both), 1)
         topics = joined.assignment.topic_partitions if joined.assignment else ()
         return len(topics) == len(both)
+
+    def begin_share_session(self, ids: Ids) -> None:
+        """Let a member begin a session, which its next request continues."""
+        fetched = self.admin.ask(fetch_request(SECRET_GROUP, ids.topics.values()), 1)
+        assert fetched.error_code == 0
 
     def set_acls(self, acls: Sequence[AclAdded]) -> None:
         """Have these ACLs, and no others."""
@@ -263,6 +269,8 @@ def compare(kafka: Kafka, folder: Path, api: str, version: int) -> Iterator[Cell
         ids = kafka.prepare(api)
         scene.talk.caller = caller(Principal("User", user))
         ours = scene.answer(*acls)
+        if api == "ShareAcknowledge":
+            kafka.begin_share_session(ids)
         kafka.set_acls(acls)
         theirs = kafka.answer(user, REQUESTS[api](version, ids), version)
         found = [] if ours is None else denied_parts(ours, scene.ids)
