@@ -127,8 +127,8 @@ spark-cluster: $(VENV)/.dev ## Run the telemetry pipeline on a standalone Spark 
 test-spark: $(VENV)/.dev ## The long tests with Spark: its JVM connector, real-time mode, the docs' examples (minutes).
 	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos" --ignore tests/compat/test_acl_matrix.py
 
-test-observability: $(VENV)/.dev ## Alert rules and dashboards with a real Prometheus, three brokers and the exporter (minutes).
-	@$(BIN)/python -m pytest -q tests/compat/test_prometheus.py -m slow
+test-observability: $(VENV)/.dev ## Alerts, dashboards, lag and metrics of clients with a real Prometheus, brokers that break and the exporter (15 minutes).
+	@$(BIN)/python -m pytest -q tests/compat/test_prometheus.py tests/compat/test_alerts_live.py tests/compat/test_client_metrics.py tests/cli/test_exporter_truth.py -m slow -o faulthandler_timeout=600
 
 fuzz-login: $(VENV)/.dev ## Send garbage to listeners with TLS and SASL before any login, INPUTS=n times (2,000 a second on a quiet machine).
 	@$(BIN)/python -m tools.fuzz_login --inputs $(INPUTS) --seed $(SEED)
@@ -168,8 +168,8 @@ web-check: web/node_modules/.installed ## Check that the committed page is what 
 screenshots: $(VENV)/.dev ## Write docs/images/console-*.png from a console on a cluster under load (needs chromium).
 	@$(BIN)/python -m tools.console_screenshots $(ARGS)
 
-test-browser: $(VENV)/.dev ## All tests of the console's page in a browser, long ones too (needs chromium).
-	@$(BIN)/python -m pytest -q tests/browser -m "slow or not slow"
+test-browser: $(VENV)/.dev web/node_modules/.installed ## All tests of the console and its page, long ones too: axe, four brokers, Apache Kafka (needs chromium, Node, Java; minutes).
+	@$(BIN)/python -m pytest -q tests/browser tests/console -m "slow or not slow"
 
 format: $(VENV)/.dev ## Put the code into the house format.
 	@$(BIN)/ruff format .

@@ -2,8 +2,8 @@
 
 `tools/message_definitions/` holds Kafka's JSON definitions of the messages that Barnabas uses.
 `protocol/` becomes `src/barnabas/protocol/messages/`; `coordinators/` becomes
-`src/barnabas/protocol/coordinator_records/`, the records of `__consumer_offsets` and
-`__transaction_state`. To add an API, copy its definitions there and run
+`src/barnabas/protocol/coordinator_records/`, the records of `__consumer_offsets`,
+`__transaction_state` and `__share_group_state`. To add an API, copy its definitions there and run
 
     python -m tools.generate_messages [--check]
 
@@ -227,12 +227,18 @@ def record_line(key: Json, values: dict[int, Json]) -> str:
     return f"    {key['apiKey']}: RecordFacts({text}),\n"
 
 
+def record_table(name: str) -> str:
+    """Return the table that a coordinator's record belongs to."""
+    if name.startswith("Transaction"):
+        return "TRANSACTION_RECORDS"
+    return "SHARE_RECORDS" if name.startswith(("ShareSnapshot", "ShareUpdate")) else "GROUP_RECORDS"
+
+
 def record_index_source(messages: list[Json]) -> str:
     """Return the tables that map keys to values, for each coordinator."""
-    tables = {"GROUP_RECORDS": False, "TRANSACTION_RECORDS": True}
     parts = []
-    for table, transactional in tables.items():
-        own = [m for m in messages if m["name"].startswith("Transaction") == transactional]
+    for table in ("GROUP_RECORDS", "TRANSACTION_RECORDS", "SHARE_RECORDS"):
+        own = [message for message in messages if record_table(message["name"]) == table]
         keys = [message for message in own if message["type"] == "coordinator-key"]
         values = {m["apiKey"]: m for m in own if m["type"] == "coordinator-value"}
         lines = "".join(record_line(key, values) for key in sorted(keys, key=lambda m: m["apiKey"]))

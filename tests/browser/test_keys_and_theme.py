@@ -23,6 +23,23 @@ def test_the_palette_finds_topics_groups_and_pages(console: MockConsole, open_pa
     page.get_by_role("combobox").wait_for(state="detached")
 
 
+def test_the_palette_offers_nothing_of_an_earlier_text(
+    console: MockConsole, open_page: Open
+) -> None:
+    """Enter would go there while the answer for the present text is on its way."""
+    page = open_page(console.url + "/")
+    page.get_by_role("heading", name="Overview").wait_for()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("gpu")
+    old, new = (page.get_by_role("option", name=name) for name in ("gpu-gold", "gpu-silver"))
+    old.first.wait_for()
+    new.first.wait_for()
+    page.route("**/api/search?*", lambda route: route.abort())
+    page.keyboard.type("-s")
+    old.first.wait_for(state="detached")
+    assert new.count() > 0
+
+
 def test_keys_go_to_pages_and_are_listed(console: MockConsole, open_page: Open) -> None:
     page = open_page(console.url + "/")
     page.get_by_role("heading", name="Overview").wait_for()

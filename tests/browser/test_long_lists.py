@@ -44,6 +44,7 @@ def test_only_the_rows_in_view_are_in_the_document(
 
 def test_a_search_narrows_ten_thousand_rows(long_console: MockConsole, open_page: Open) -> None:
     page = open_page(f"{long_console.url}/topics")
+    page.get_by_text("10,000 topics", exact=True).wait_for()
     page.keyboard.press("/")
     page.keyboard.type("tenant-00077")
     page.get_by_text("1 topic", exact=True).wait_for()

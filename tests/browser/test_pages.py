@@ -8,6 +8,26 @@ import pytest
 from tests.support.browsers import PAGES, MakeConsole, Open
 from web.mock.server import MockConsole
 
+BEYOND_THE_EDGE = """() => {
+    const wide = document.documentElement.scrollWidth > innerWidth ? ["the page itself"] : [];
+    const isCut = each => {
+        for (let up = each.parentElement; up && up !== document.body; up = up.parentElement)
+            if (getComputedStyle(up).overflowX !== "visible") return true;
+        return false;
+    };
+    const shown = [...document.querySelectorAll("main *")].filter(each => each.checkVisibility());
+    const beyond = shown.filter(each => each.getBoundingClientRect().right > innerWidth + 1);
+    const found = beyond.filter(each => !isCut(each)).map(each => each.outerHTML.slice(0, 80));
+    return wide.concat(found);
+}"""
+"""What reaches beyond the right edge, but for what scrolls or is cut in a place of its own."""
+
+CUT_IN_TWO = """() => [...document.querySelectorAll(".line > span")].filter(each => {
+    const [own, line] = [each, each.parentElement].map(one => one.getBoundingClientRect());
+    return own.top < line.bottom - 1 && own.right > line.right + 1;
+}).map(each => each.textContent)"""
+"""Facts in the second line of a row of which only the beginning is seen."""
+
 
 def heading(page: Any) -> str:
     return str(page.locator("h1").inner_text()).strip()
@@ -26,6 +46,36 @@ def test_each_page_shows_its_content_and_fits(
         assert heading(page) == title
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{path} is {wide} pixels wide"
+        assert page.evaluate(CUT_IN_TWO) == [], path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("width", "scale"),
+    [(720, 2), (640, 2), (320, 4)],
+    ids=["1440 at 200 %", "1280 at 200 %", "1280 at 400 %"],
+)
+def test_a_zoomed_page_needs_no_scrolling_to_the_side(
+    console: MockConsole, open_page: Open, width: int, scale: int
+) -> None:
+    """A zoomed browser has fewer pixels of CSS, each of which is larger."""
+    page = open_page(
+        console.url + "/", viewport={"width": width, "height": 450}, device_scale_factor=scale
+    )
+    beyond: dict[str, list[str]] = {}
+    for path, (_, text) in PAGES.items():
+        page.goto(console.url + path)
+        page.get_by_text(re.compile(re.escape(text), re.IGNORECASE)).first.wait_for(
+            state="attached"
+        )
+        if found := page.evaluate(BEYOND_THE_EDGE):
+            beyond[path] = found
+    assert beyond == {}
+    page.goto(console.url + "/topics")
+    page.get_by_role("button", name="Create a topic").click()
+    page.get_by_label("Replication factor").fill("2")
+    page.get_by_role("button", name="Preview").scroll_into_view_if_needed()
+    assert page.get_by_role("button", name="Preview").is_visible()
 
 
 def test_a_base_path_is_kept_in_links_and_addresses(

@@ -44,6 +44,12 @@ from barnabas.protocol.messages import (
 )
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
+from tests.support.talk.share_group_requests import (
+    alter_request,
+    delete_request,
+    heartbeat_request,
+    offsets_request,
+)
 
 pytestmark = pytest.mark.chaos
 
@@ -65,7 +71,7 @@ NAMES = [
     "x" * 250,
     "x" * 30_000,
 ]
-LEAVE_OUT = {"DescribeLogDirs", "ListPartitionReassignments"}
+LEAVE_OUT = {"DescribeLogDirs", "ListPartitionReassignments", "DescribeShareGroupOffsets"}
 """APIs that report no error for unknown names."""
 
 NAMELESS = {
@@ -81,6 +87,14 @@ NAMELESS = {
     "DescribeCluster",
     "FindCoordinator",
     "ConsumerGroupDescribe",
+    "ShareGroupDescribe",
+    "ShareFetch",
+    "ShareAcknowledge",
+    "InitializeShareGroupState",
+    "ReadShareGroupState",
+    "WriteShareGroupState",
+    "DeleteShareGroupState",
+    "ReadShareGroupStateSummary",
     "JoinGroup",
     "SyncGroup",
     "Heartbeat",
@@ -332,6 +346,26 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
             subscribed_topic_names=[name],
             topic_partitions=[],
         ),
+    ),
+    "ShareGroupHeartbeat": (
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        1,
+        lambda name: heartbeat_request("shares", [name]),
+    ),
+    "DescribeShareGroupOffsets": (
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        1,
+        lambda name: offsets_request("shares", [name]),
+    ),
+    "AlterShareGroupOffsets": (
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        0,
+        lambda name: alter_request("shares", {(name, 0): 1}),
+    ),
+    "DeleteShareGroupOffsets": (
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        0,
+        lambda name: delete_request("shares", [name]),
     ),
     "WriteTxnMarkers": (
         ApiKey.WRITE_TXN_MARKERS,

@@ -27,6 +27,7 @@ GROUPS = {
     "groups.consumer_heartbeat_interval": "300ms",
     "groups.min_session_timeout": "1s",
     "groups.consumer_session_timeout": "4s",
+    "share.heartbeat_interval": "300ms",
 }
 _numbers = count()
 

@@ -18,12 +18,14 @@ from barnabas.handlers.registry import SERVED
 from barnabas.handlers.rows.row import Row
 from barnabas.metadata.security_records import AclAdded
 from barnabas.model.callers import Principal
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -46,6 +48,12 @@ from tests.support.talk.rights import (
     everything,
 )
 from tests.support.talk.rights_table import FAILURES, Scene, denials, needs_of
+from tests.support.talk.share_fetch_requests import fetch_request
+from tests.support.talk.share_group_requests import (
+    GROUP_REQUESTS,
+    alter_request,
+    heartbeat_request,
+)
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(900)]
 
@@ -81,11 +89,13 @@ class Kafka:
     def __init__(self, port: int) -> None:
         self.port = port
         self.admin = UserLink(port, "admin")
+        self.makes_shares = False
+        """Whether there is a share group by the name of a group that has committed offsets."""
         asked = ApiVersionsRequest(client_software_name="a", client_software_version="1")
         versions = self.admin.ask(asked, 3).api_keys
         self.served = {each.api_key: (each.min_version, each.max_version) for each in versions}
 
-    def prepare(self) -> Ids:
+    def prepare(self, api: str) -> Ids:
         """Create what the requests name, again if it was deleted."""
         gone = DeleteTopicsRequest(topic_names=["secret-new"], timeout_ms=10_000)
         self.admin.ask(gone, 5)
@@ -98,9 +108,10 @@ class Kafka:
         for kind, key in ((0, SECRET_GROUP), (1, SECRET_ID)):
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
             eventually(lambda r=request: not self.admin.ask(r, 4).coordinators[0].error_code)  # type: ignore[misc]
-        for group in (SECRET_GROUP, OPEN_GROUP):
-            commit = commit_request(group, {(SECRET, 0): 1})
-            eventually(lambda c=commit: not _commit_code(self.admin.ask(c, 9)))  # type: ignore[misc]
+        if api in GROUP_REQUESTS:
+            eventually(lambda: self._has_share_group(api))
+        else:
+            self._commit()
         producer = eventually(self._producer)
         assert producer is not None
         ids = Ids(topics[SECRET], topics[OPEN], producer)
@@ -113,6 +124,37 @@ class Kafka:
         eventually(lambda: not self.admin.ask(join, 1).error_code)
         self.admin.ask(REQUESTS["AddPartitionsToTxn"](3, ids), 3)
         return ids
+
+    def _commit(self) -> None:
+        """Commit offsets of two groups, after a share group of the same name is deleted."""
+        if self.makes_shares:
+            self.admin.ask(heartbeat_request(SECRET_GROUP, None, epoch=-1), 1)
+            self.admin.ask(DeleteGroupsRequest(groups_names=[SECRET_GROUP]), 2)
+            self.makes_shares = False
+        for group in (SECRET_GROUP, OPEN_GROUP):
+            commit = commit_request(group, {(SECRET, 0): 1})
+            eventually(lambda c=commit: not _commit_code(self.admin.ask(c, 9)))  # type: ignore[misc]
+
+    def _has_share_group(self, api: str) -> bool:
+        """Make a share group with state; only where it is described it has a member."""
+        self.makes_shares = True
+        both = (SECRET, OPEN)
+        altered = self.admin.ask(alter_request(SECRET_GROUP, {(name, 0): 1 for name in both}), 0)
+        if altered.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            self.admin.ask(DeleteGroupsRequest(groups_names=[SECRET_GROUP]), 2)
+        if altered.error_code not in {ErrorCode.NONE, ErrorCode.NON_EMPTY_GROUP}:
+            return False
+        if api != "ShareGroupDescribe":
+            left = self.admin.ask(heartbeat_request(SECRET_GROUP, None, epoch=-1), 1).error_code
+            return bool(altered.error_code == 0 and left != 0)
+        joined = self.admin.ask(heartbeat_request(SECRET_GROUP, both), 1)
+        topics = joined.assignment.topic_partitions if joined.assignment else ()
+        return len(topics) == len(both)
+
+    def begin_share_session(self, ids: Ids) -> None:
+        """Let a member begin a session, which its next request continues."""
+        fetched = self.admin.ask(fetch_request(SECRET_GROUP, ids.topics.values()), 1)
+        assert fetched.error_code == 0
 
     def set_acls(self, acls: Sequence[AclAdded]) -> None:
         """Have these ACLs, and no others."""
@@ -224,9 +266,11 @@ def compare(kafka: Kafka, folder: Path, api: str, version: int) -> Iterator[Cell
     """Ask both, in every case; return what both answered."""
     scene = Scene(folder, api, version)
     for label, user, acls in cases(scene):
-        ids = kafka.prepare()
+        ids = kafka.prepare(api)
         scene.talk.caller = caller(Principal("User", user))
         ours = scene.answer(*acls)
+        if api == "ShareAcknowledge":
+            kafka.begin_share_session(ids)
         kafka.set_acls(acls)
         theirs = kafka.answer(user, REQUESTS[api](version, ids), version)
         found = [] if ours is None else denied_parts(ours, scene.ids)

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import confluent_kafka
@@ -20,6 +22,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import eventually
 from barnabas.wire.cluster_wire import Wire
+from tests.support.exporter_pages import exporting, samples
 from tests.support.loads.kafka_tools import Done, tools
 
 pytestmark = pytest.mark.compat
@@ -29,6 +32,22 @@ TOOLS = "org.apache.kafka.tools"
 
 INTERVAL_MS = 200
 PATIENCE_S = 60.0
+JAVA_RECORDS = 600
+"""Half a minute of a producer that sends 20 a second."""
+JAVA_SERIES = {
+    "till": (
+        "kafka_client_producer_record_queue_time_max",
+        "kafka_client_producer_node_request_latency_max",
+        "kafka_client_producer_produce_throttle_time_max",
+        "kafka_client_producer_buffer_available_bytes",
+    ),
+    "desk": (
+        "kafka_client_consumer_fetch_manager_fetch_latency_max",
+        "kafka_client_consumer_coordinator_rebalance_latency_max",
+        "kafka_client_consumer_poll_idle_ratio_avg",
+    ),
+}
+"""By client id: what the dashboard Clients shows of clients, and a producer's free buffers."""
 
 
 @pytest.fixture
@@ -117,3 +136,44 @@ def test_kafkas_tool_makes_subscriptions_and_java_clients_push(broker: Broker, j
         deleted = jvm.run(command, "--delete", "--name", "java")
         assert deleted.code == 0, deleted.output
         assert jvm.run(command, "--list").output.strip() == ""
+
+
+@pytest.mark.slow
+def test_metrics_of_java_clients_become_series_of_the_exporter(broker: Broker, jars: str) -> None:
+    """The series of the dashboard Clients, while a producer and a consumer of Java run."""
+    subscribe(broker.bootstrap)
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.bootstrap, "enable.metrics.push": False}
+    )
+    with (
+        exporting(broker.bootstrap) as url,
+        tools(RUN_TOOLS, jars, broker.bootstrap) as reading,
+        tools(RUN_TOOLS, jars, broker.bootstrap) as writing,
+        ThreadPoolExecutor(2) as pool,
+    ):
+
+        def clients(name: str) -> set[str]:
+            return {each.labels["client_id"] for each in samples(url).get(name, [])}
+
+        def are_shown(client_id: str) -> bool:
+            return all(clients(name) == {client_id} for name in JAVA_SERIES[client_id])
+
+        reader = pool.submit(
+            reading.run,
+            f"{TOOLS}.consumer.ConsoleConsumer",
+            *("--topic", "orders", "--from-beginning", "--max-messages", str(JAVA_RECORDS + 1)),
+            *("--command-property", "client.id=desk"),
+        )
+        writer = pool.submit(
+            writing.run,
+            f"{TOOLS}.ProducerPerformance",
+            *("--topic", "orders", "--num-records", str(JAVA_RECORDS), "--throughput", "20"),
+            *("--record-size", "10", "--command-property", "client.id=till"),
+        )
+        for client_id in JAVA_SERIES:
+            eventually(partial(are_shown, client_id), PATIENCE_S)
+        assert writer.result(PATIENCE_S).code == 0
+        producer.produce("orders", b"the last one")
+        producer.flush(PATIENCE_S)
+        assert reader.result(PATIENCE_S).code == 0
+        eventually(lambda: not clients(JAVA_SERIES["desk"][0]), PATIENCE_S)

@@ -33,7 +33,7 @@ def classes(key: int) -> Iterator[tuple[type[Message], range]]:
 
 
 def encoded(cls: type[Message], version: int, seed: int) -> bytes:
-    message = random_message(cls, version, Random(seed), small=True)
+    message = random_message(cls, version, Random(seed), small=True, own=False)
     if isinstance(message, ApiVersionsResponse):
         # Clients read an error response as v0, whatever version they requested (KIP-511).
         message.error_code = 0

@@ -46,7 +46,9 @@ def cases() -> list[Case]:
     for cls in classes:
         low, high = cls.VERSIONS
         for version in range(low, high + 1):
-            found += [(cls, version, random_message(cls, version, Random(s))) for s in SEEDS]
+            found += [
+                (cls, version, random_message(cls, version, Random(s), own=False)) for s in SEEDS
+            ]
             found.append((cls, version, None))
     return found
 

@@ -97,6 +97,23 @@ def test_broker_configs_that_have_no_effect_are_kept(jvm: Jvm) -> None:
     assert "Cannot update these configs dynamically" in refused.output
 
 
+def test_groups_have_configs(jvm: Jvm) -> None:
+    tool, which = "kafka.admin.ConfigCommand", ("--entity-type", "groups", "--entity-name", "g")
+    altered = jvm.run(tool, "--alter", *which, "--add-config", "share.auto.offset.reset=earliest")
+    assert altered.output.strip() == "Completed updating config for group g."
+    described = jvm.run(tool, "--describe", *which).output
+    assert "share.auto.offset.reset=earliest sensitive=false" in described
+    assert "GROUP_CONFIG:share.auto.offset.reset=earliest" in described
+    every = jvm.run(tool, "--describe", "--entity-type", "groups").output
+    assert "configs for group g" in every
+    described = jvm.run(tool, "--describe", *which, "--all").output
+    assert "share.record.lock.duration.ms=30000" in described
+    refused = jvm.run(tool, "--alter", *which, "--add-config", "share.delivery.count.limit=11")
+    assert "must be from 2 to 10" in refused.output
+    jvm.run(tool, "--alter", *which, "--delete-config", "share.auto.offset.reset")
+    assert "earliest" not in jvm.run(tool, "--describe", *which).output
+
+
 def test_reassignments_are_throttled(jvm: Jvm, filled: str, tmp_path: Path) -> None:
     tool, configs = f"{TOOLS}.reassign.ReassignPartitionsCommand", "kafka.admin.ConfigCommand"
     plan = {"version": 1, "partitions": [{"topic": filled, "partition": 0, "replicas": [1]}]}
@@ -160,8 +177,12 @@ def test_versions_are_listed(jvm: Jvm, broker: Broker) -> None:
 def test_features_are_described_and_updated(jvm: Jvm) -> None:
     tool = f"{TOOLS}.FeatureCommand"
     described = jvm.run(tool, "describe").output
-    for name, levels in (("barnabas.version", (1, 2, 2)), ("transaction.version", (0, 2, 2))):
-        low, high, level = levels
+    features = {
+        "barnabas.version": (1, 2, 2),
+        "transaction.version": (0, 2, 2),
+        "share.version": (0, 1, 1),
+    }
+    for name, (low, high, level) in features.items():
         assert re.search(
             rf"Feature: {name}\s+SupportedMinVersion: {low}\s+SupportedMaxVersion: {high}\s+"
             rf"FinalizedVersionLevel: {level}\s+Epoch: \d+",

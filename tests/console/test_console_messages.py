@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.cli.records.input_lines import parse_json
 from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import eventually
 from tests.support.console.running_console import Event, RunningConsole
 
 PATIENCE_S = 30.0
@@ -224,6 +225,8 @@ def test_aborted_records_and_markers_are_not_shown(
         producer.begin_transaction()
         producer.produce(topic, word)
         (producer.commit_transaction if is_kept else producer.abort_transaction)(PATIENCE_S)
+    # The marker of the end is written after its answer.
+    eventually(lambda: values(search(console, topic)[0]), PATIENCE_S)
     records, done = search(console, topic)
     assert values(records) == ["kept"]
     assert done["reason"] == "end"

@@ -7,10 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from barnabas.config.keys import BY_PATH
+from barnabas.model.ids import TopicId
+from barnabas.model.share_state import SharePartitionKey
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.read_share_group_state_summary import (
+    PartitionData,
+    ReadShareGroupStateSummaryRequest,
+    ReadStateSummaryData,
+)
 from barnabas.testing.process import BrokerSubprocess
 from bench.brokers import Kafka, free_port
 from bench.places import LOGS, WORK
@@ -25,6 +32,10 @@ group.initial.rebalance.delay.ms=0
 controller.quorum.append.linger.ms=5
 group.consumer.assignment.interval.ms=0
 group.consumer.assignor.offload.enable=false
+group.share.assignment.interval.ms=0
+group.share.assignor.offload.enable=false
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
 """
 BARNABAS_SETTINGS = {
     "broker.node_id": 1,
@@ -37,6 +48,7 @@ BARNABAS_SETTINGS = {
 NOT_SET = ("log.retention", "log.segment", "log.initial", "log.flush", "num.", "socket.")
 WARM_UP_S = 60.0
 WARM_UP_NAMES = [f"warm-up-{number}" for number in range(400)]
+KEY = SharePartitionKey("warm-up", TopicId(bytes([7] * 16)), 0)
 NOT_READY = {14, 15, 16}
 
 __all__ = ["Address", "MissingError", "running_barnabas", "running_kafka", "warm_up"]
@@ -88,7 +100,13 @@ def warm_up(address: Address) -> None:
     side = Side(address)
     side.ask(Ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["warm-up"]), 4))
     side.ask(Ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["warm-up"]), 4))
+    share = FindCoordinatorRequest(key_type=2, coordinator_keys=[KEY.coordinator_key])
+    side.ask(Ask(share, 6))
+    numbered = [PartitionData(partition=number) for number in range(len(WARM_UP_NAMES))]
+    topics = [ReadStateSummaryData(topic_id=KEY.topic_id, partitions=numbered)]
+    summaries = ReadShareGroupStateSummaryRequest(group_id=KEY.group_id, topics=topics)
     questions = (
+        Ask(summaries, 0),
         Ask(DescribeGroupsRequest(groups=WARM_UP_NAMES), 4),
         Ask(DescribeTransactionsRequest(transactional_ids=WARM_UP_NAMES), 0),
         Ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4),

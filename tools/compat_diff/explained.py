@@ -145,7 +145,7 @@ OWN_CONFIGS = "DescribeConfigs of a broker lists its own configs and those of Ka
 REFUSED_CONFIGS = (
     "internal configs and configs that it does not know itself are refused with INVALID_CONFIG"
 )
-NO_CONFIGS = "Loggers and groups have no configs"
+NO_CONFIGS = "Loggers have no configs"
 HEADER_ONLY = (
     "Batches are checked by their header and checksum. The broker reads the records inside only"
 )
@@ -209,6 +209,24 @@ TABLE: tuple[Explained, ...] = (
     ),
     Explained(
         "Topics have the config `flush`", ".*", r".*configs\[\+\]", config_is("flush", "log.flush")
+    ),
+    Explained(
+        "Topics and groups have the configs of dead letters",
+        ".*",
+        r".*configs\[\+\]",
+        lambda found, _: "errors.deadletterqueue." in f"{found.kafka}{found.barnabas}",
+    ),
+    Explained(
+        "groups have `share.retry.backoff.ms`",
+        ".*",
+        r".*configs\[\+\]",
+        config_is("share.retry.backoff.ms", "share.retry.backoff.max.ms"),
+    ),
+    Explained(
+        "acquired records with the same delivery count are one run",
+        "ShareFetch",
+        r"responses\[\]\.partitions\[\]\.acquired_records\[(\+\]|\]\.last_offset)",
+        lambda found, _: found.barnabas == ABSENT or found.path.endswith("last_offset"),
     ),
     Explained(
         "`flush.ms` is one second",
@@ -332,6 +350,24 @@ TABLE: tuple[Explained, ...] = (
         "ConsumerGroupHeartbeat",
         "heartbeat_interval_ms",
         between(5000, 200),
+    ),
+    Explained(
+        "members get a heartbeat interval of 200 ms",
+        "ShareGroupHeartbeat",
+        "heartbeat_interval_ms",
+        between(5000, 200),
+    ),
+    Explained(
+        "A member that sends its previous epoch gets its assignment again",
+        "ShareGroupHeartbeat",
+        "assignment",
+        lambda found, _: found.kafka is None,
+    ),
+    Explained(
+        "The lag of a share group is never negative",
+        "DescribeShareGroupOffsets",
+        r"groups\[\]\.topics\[\]\.partitions\[\]\.lag",
+        lambda found, _: isinstance(found.kafka, int) and found.kafka < 0 == found.barnabas,
     ),
     Explained(
         "A regular expression is matched within the heartbeat that brings it",

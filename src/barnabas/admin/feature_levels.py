@@ -90,7 +90,13 @@ def look_at_levels(wire: Wire) -> ClusterLevels:
     """Ask every registered broker which levels it supports."""
     cluster = describe_cluster(wire)
     brokers = sorted(cluster.brokers, key=lambda each: each.broker_id)
-    return ClusterLevels(level=feature_level(wire), brokers=[_ask(wire, each) for each in brokers])
+    level = feature_level(wire)
+    if level is None:
+        raise AdminError(
+            "This cluster is Apache Kafka, which has no feature level of Barnabas; upgrade it with "
+            "its own tool kafka-features.sh"
+        )
+    return ClusterLevels(level=level, brokers=[_ask(wire, each) for each in brokers])
 
 
 def raise_level(wire: Wire, level: int) -> None:

@@ -46,6 +46,8 @@ from barnabas.wire.wire_failures import LinkError
 METADATA_TOPIC = "__cluster_metadata"
 LOOK_TIMEOUT_S = 5.0
 CLIENT_ID = "barnabas-cli"
+KAFKA_FEATURE = "metadata.version"
+"""A feature that every cluster of Apache Kafka has, and no cluster of Barnabas."""
 
 
 def open_wire(bootstrap: str, properties: list[str] | None, patience_s: float = 30.0) -> Wire:
@@ -90,11 +92,14 @@ def gather(wire: Wire) -> Answers:
     )
 
 
-def feature_level(wire: Wire) -> int:
-    """Return the feature level of the cluster, as the answering broker knows it."""
+def feature_level(wire: Wire) -> int | None:
+    """Return the feature level of the cluster, as the answering broker knows it.
+
+    Apache Kafka has none. Release 0.1.0 of Barnabas does not name its own.
+    """
     answer = wire.ask_any(versions_request(), ApiVersionsResponse)
     levels = {each.name: each.max_version_level for each in answer.finalized_features}
-    return levels.get(FEATURE, FIRST_LEVEL)
+    return levels.get(FEATURE, None if KAFKA_FEATURE in levels else FIRST_LEVEL)
 
 
 def versions_request() -> ApiVersionsRequest:
@@ -103,9 +108,12 @@ def versions_request() -> ApiVersionsRequest:
 
 
 def describe_cluster(wire: Wire) -> DescribeClusterResponse:
-    """Return all registered brokers, including fenced ones."""
-    request = DescribeClusterRequest(include_fenced_brokers=True)
-    answer = wire.ask_any(request, DescribeClusterResponse)
+    """Return all registered brokers, including fenced ones if the cluster tells."""
+    try:
+        request = DescribeClusterRequest(include_fenced_brokers=True)
+        answer = wire.ask_any(request, DescribeClusterResponse)
+    except ValueError:  # Apache Kafka before 4.0 has no field for it
+        answer = wire.ask_any(DescribeClusterRequest(), DescribeClusterResponse)
     require(answer.error_code, "The cluster cannot be described")
     return answer
 

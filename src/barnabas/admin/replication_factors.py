@@ -8,7 +8,7 @@ factor is known.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.metadata.image import GROUPS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -25,6 +25,7 @@ DEFAULT_FACTOR = "default.replication.factor"
 CONFIGURED = {
     GROUPS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+    SHARE_STATE_TOPIC: "share.coordinator.state.topic.replication.factor",
 }
 ASKED_AT_ONCE = 200
 """Topics per request: a broker serves nothing else while it answers."""

@@ -45,7 +45,10 @@ COMMANDS = {
         "records.consume_command",
         is_group=False,
     ),
-    "group": Entry("List, describe, reset and delete consumer groups.", "group.group_command"),
+    "queue": Entry("Create, fill, empty and look at work queues.", "queue.queue_command"),
+    "group": Entry(
+        "List, describe, reset and delete consumer groups and share groups.", "group.group_command"
+    ),
     "acl": Entry("Allow and deny, and explain who may do what.", "acl.acl_command"),
     "role": Entry("Give principals roles, which ACLs can name.", "acl.role_command"),
     "user": Entry("Create, list and delete users, and change their passwords.", "user_command"),

@@ -126,6 +126,8 @@ def main(arguments: list[str]) -> int:
         logs.configure(json=options.json, level=options.log_level, stream=sys.stderr)
         environment = {k: v for k, v in os.environ.items() if k not in FOR_COMMANDS}
         settings = config.load(options.config, environment, _flags(options))
+        if options.console is not None:
+            _check_console(options.console)
         from barnabas.app import serve
 
         children: list[ChildConsole] = []
@@ -237,9 +239,30 @@ def _say_ready(options: argparse.Namespace, broker: "BrokerProcess") -> None:
     sys.stdout.flush()
 
 
+def _check_console(listen: str) -> None:
+    """Raise if no console can listen there: nothing starts then."""
+    host, _ = _host_and_port("--console", listen)
+    from barnabas.cli.common.child_console import require_extra
+    from barnabas.cli.common.failure import CommandError
+    from barnabas.console.console_settings import is_loopback
+
+    if not is_loopback(host):
+        raise ConfigError(
+            f"--console {listen} could be reached by other computers without a login; write "
+            "127.0.0.1:8080, or run a console of its own: barnabas console --login password"
+        )
+    try:
+        require_extra()
+    except CommandError as error:
+        raise ConfigError(f"--console: {error}") from None
+
+
 def _start_console(options: argparse.Namespace, broker: "BrokerProcess") -> "ChildConsole":
-    """Start the console of this broker; if it cannot start, it says why and the broker goes on."""
+    """Start the console of this broker; if it ends, it says why and the broker goes on."""
+    from barnabas import logs
     from barnabas.cli.common.child_console import ChildConsole
+
+    log = logs.get("barnabas")
 
     def say(url: str) -> None:
         line = json.dumps({"event": "console", "url": url})
@@ -249,7 +272,13 @@ def _start_console(options: argparse.Namespace, broker: "BrokerProcess") -> "Chi
 
     operators = broker.operators
     metrics = [] if operators is None else ["--metrics", _shown(*operators.address)]
-    return ChildConsole(_shown(*broker.node.advertised), options.console, metrics, say)
+    return ChildConsole(
+        _shown(*broker.node.advertised),
+        options.console,
+        metrics,
+        on_ready=say,
+        on_end=lambda code: log.error("the web console has ended", exit_code=code),
+    )
 
 
 def _shown(host: str, port: int) -> str:

@@ -8,6 +8,7 @@ reaction has its own class; all others are plain `ClientError`s with the code.
     TopicExistsError         the topic already exists
     RecordTooLargeError      the record is over a limit of the client or the topic
     NotDeliveredError        a record was dropped; it may or may not be in the log
+    LockLostError            an acknowledgement came after the lock on its message had ended
     GroupError               the group removed this member, or its coordinator is unreachable
     AuthenticationError      the broker rejected the credentials
     NotAllowedError          the client has no permission
@@ -50,6 +51,15 @@ class RecordTooLargeError(ClientError):
 
 class NotDeliveredError(ClientError):
     """A record was dropped. It may still be in the log if only the response was lost."""
+
+
+class LockLostError(ClientError):
+    """Acknowledgements that were not stored, or may not have been: members get these again."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message, code)
+        self.offsets: dict[TopicPartition, list[int]] = {}
+        """The messages, by partition."""
 
 
 class GroupError(ClientError):

@@ -15,6 +15,7 @@ from barnabas.admin.admin_errors import AdminError
 from barnabas.console.console_app import console_app
 from barnabas.console.console_settings import ConsoleSettings
 from barnabas.console.snapshots import StateSource
+from barnabas.console.web.patient_http import PatientHttp
 
 BACKLOG = 256
 REQUESTS_AT_ONCE = 1_000
@@ -47,7 +48,8 @@ def server_of(application: ASGIApp, on_ready: Callable[[], None]) -> uvicorn.Ser
         server_header=False,
         lifespan="on",
         loop="asyncio",
-        http="h11",
+        http=PatientHttp,
+        ws="none",
         limit_concurrency=REQUESTS_AT_ONCE,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_PATIENCE_S,
@@ -83,7 +85,9 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         made.close()
         reason = getattr(error, "strerror", None) or error
-        raise AdminError(f"--listen {host}:{port}: {reason}; choose another address") from None
+        raise AdminError(
+            f"The web console cannot listen on {host}:{port}: {reason}; choose another address"
+        ) from None
     return made
 
 

@@ -1,14 +1,19 @@
-"""Decides on changes to the configs of topics and brokers."""
+"""Decides on changes to the configs of topics, brokers, groups and other resources."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from barnabas.controller.topic_decisions import check_name
-from barnabas.metadata import broker_config, client_metrics_config, topic_config
+from barnabas.metadata import (
+    broker_config,
+    client_metrics_config,
+    share_group_config,
+    topic_config,
+)
 from barnabas.metadata.client_metrics_config import KIND as CLIENT_METRICS
 from barnabas.metadata.config_definition import ConfigType
-from barnabas.metadata.features import CLIENT_METRICS_LEVEL
+from barnabas.metadata.features import CLIENT_METRICS_LEVEL, SHARE_LEVEL
 from barnabas.metadata.image import (
     ALL_BROKERS,
     BROKER,
@@ -17,7 +22,9 @@ from barnabas.metadata.image import (
     TopicImage,
 )
 from barnabas.metadata.metadata_records import ConfigChanged
+from barnabas.metadata.share_group_config import KIND as GROUP
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.settings import ShareSettings
 
 CLIENT_METRICS_NAME_MAX = 249
 
@@ -147,6 +154,49 @@ def _check_client_metrics(image: Image, name: str) -> None:
             ErrorCode.POLICY_VIOLATION,
             f"there are {client_metrics_config.SUBSCRIPTIONS_MAX} subscriptions to metrics of "
             "clients; delete one first",
+        )
+
+
+def alter_group(
+    image: Image, group_id: str, changes: Sequence[Change], settings: ShareSettings
+) -> ConfigChanged:
+    """Return the record that changes the configs of a group."""
+    _check_group(image, group_id)
+    present = image.group_configs.get(group_id, {})
+    wanted: dict[str, str | None] = {}
+    for change in _each_once(changes):
+        wanted[change.name] = _apply(change, present.get(change.name, ""), is_list=False)
+    merged = {**present, **wanted}
+    share_group_config.check({k: v for k, v in merged.items() if v is not None}, settings)
+    return ConfigChanged(kind=GROUP, name=group_id, changes=wanted)
+
+
+def replace_group(
+    image: Image, group_id: str, config: Mapping[str, str], settings: ShareSettings
+) -> ConfigChanged:
+    """Return the record that leaves a group with exactly these configs (AlterConfigs)."""
+    _check_group(image, group_id)
+    share_group_config.check(config, settings)
+    present = image.group_configs.get(group_id, {})
+    gone: dict[str, str | None] = {key: None for key in present if key not in config}
+    return ConfigChanged(kind=GROUP, name=group_id, changes={**gone, **config})
+
+
+def _check_group(image: Image, group_id: str) -> None:
+    if not group_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "name the group")
+    if image.feature_level < SHARE_LEVEL:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"configs of groups need feature level {SHARE_LEVEL}, and the cluster is at "
+            f"{image.feature_level}. Once every broker runs this release, run "
+            "`barnabas cluster upgrade`",
+        )
+    known = image.group_configs
+    if group_id not in known and len(known) >= share_group_config.GROUPS_MAX:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{share_group_config.GROUPS_MAX} groups have configs; delete those of one first",
         )
 
 

@@ -46,7 +46,12 @@ def wanted_level(image: Image, updates: Sequence[FeatureUpdateKey]) -> int:
             levels = Levels(known.low, known.high)
             raise _invalid(each, f"the controller knows {levels}")
     wanted = {each.feature: each.max_version_level for each in updates}
-    return wanted.get(FEATURE, image.feature_level)
+    level = wanted.get(FEATURE, image.feature_level)
+    after = features_at(level)
+    for each in updates:
+        if each.feature != FEATURE and each.max_version_level != after[each.feature].level:
+            raise _invalid(each, f"its level follows from that of {FEATURE}; raise that")
+    return level
 
 
 def _check_direction(update: FeatureUpdateKey, known: Feature) -> None:

@@ -1,14 +1,20 @@
 """Serves the exporter's page over HTTP: /metrics and /health, GET and HEAD alone.
 
 At most `CONNECTIONS_MAX` connections are served at the same time, each for one request. A client
-that is slower than `PATIENCE_S` is disconnected.
+that takes longer than `PATIENCE_S` to send its request, or to read the answer, is disconnected.
+When all places are taken, the client that has not sent its request for the longest time loses its
+place: connections that stand idle keep no scrape out.
 """
 
 import gzip
 import json
 import threading
+import time
+from contextlib import suppress
+from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET, AF_INET6, socket
+from io import BufferedIOBase
+from socket import AF_INET, AF_INET6, SHUT_RDWR, socket
 from typing import Any
 
 from barnabas.exporter.exporter_page import ExporterPage
@@ -16,6 +22,10 @@ from barnabas.exporter.series_text import CONTENT_TYPE
 
 PATIENCE_S = 10.0
 CONNECTIONS_MAX = 32
+PLACE_PATIENCE_S = 1.0
+"""How long a client that has lost its place may take to leave."""
+HEAD_BYTES_MAX = 32 << 10
+"""The header lines of a request."""
 GZIP_LEVEL = 1
 INDEX = b"/metrics  series of the cluster, for Prometheus\n/health   whether they are recent\n"
 PLAIN, JSON = "text/plain; charset=utf-8", "application/json"
@@ -33,6 +43,9 @@ class ExporterServer(ThreadingHTTPServer):
         self.address_family = AF_INET6 if ":" in host else AF_INET
         self.served = served
         self._places = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._asking: dict[socket, float] = {}
+        """Connections without a whole request, the oldest first: until when they may send it."""
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         super().__init__((host, port), _Handler)
 
@@ -59,10 +72,14 @@ class ExporterServer(ThreadingHTTPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as the base class
-        """Serve a connection on a thread, or close it if too many are open."""
-        if not self._places.acquire(blocking=False):
+        """Serve a connection on a thread, or close it if too many are being answered."""
+        if not self._places.acquire(blocking=False) and not (
+            self._take_oldest_place() and self._places.acquire(timeout=PLACE_PATIENCE_S)
+        ):
             self.shutdown_request(request)
             return
+        with self._lock:
+            self._asking[request] = time.monotonic() + PATIENCE_S
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as the base class
@@ -70,7 +87,33 @@ class ExporterServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.has_asked(request)
             self._places.release()
+
+    def has_asked(self, request: socket) -> None:
+        """Note that the request of a connection is whole."""
+        with self._lock:
+            self._asking.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Disconnect clients whose time for their request is over; called twice a second."""
+        now_s = time.monotonic()
+        with self._lock:
+            for request in [each for each, until_s in self._asking.items() if until_s < now_s]:
+                self._give_up(request)
+
+    def _take_oldest_place(self) -> bool:
+        with self._lock:
+            oldest = next(iter(self._asking), None)
+            if oldest is not None:
+                self._give_up(oldest)
+            return oldest is not None
+
+    def _give_up(self, request: socket) -> None:
+        """End a connection; its thread then reads the end and leaves."""
+        del self._asking[request]
+        with suppress(OSError):
+            request.shutdown(SHUT_RDWR)
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:  # noqa: ANN401 - as the base class
         """Print nothing: a client went away."""
@@ -84,6 +127,11 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = PATIENCE_S
 
+    def setup(self) -> None:
+        """Limit the bytes of a request."""
+        super().setup()
+        self.rfile = _LimitedHead(self.rfile)
+
     def do_GET(self) -> None:
         """Answer with the page."""
         self._answer(with_body=True)
@@ -96,6 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing for a request."""
 
     def _answer(self, *, with_body: bool) -> None:
+        self.server.has_asked(self.connection)
         path = self.path.partition("?")[0]
         if path == "/metrics":
             self._metrics(with_body=with_body)
@@ -129,3 +178,27 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if with_body:
             self.wfile.write(body)
+
+
+class _LimitedHead(BufferedIOBase):
+    """The lines of a request; too many bytes of header lines are answered with 431."""
+
+    def __init__(self, lines: BufferedIOBase) -> None:
+        self._lines = lines
+        self._left: int | None = None
+        """What the header lines may still have; None before the line of the request."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Return the next line."""
+        line = self._lines.readline(size)
+        if self._left is None:
+            self._left = HEAD_BYTES_MAX
+        else:
+            self._left -= len(line)
+            if self._left < 0:
+                raise LineTooLong("header line")
+        return line
+
+    def close(self) -> None:
+        """Close the connection's file."""
+        self._lines.close()

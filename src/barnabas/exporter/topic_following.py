@@ -1,7 +1,8 @@
 """Reads a topic, from its beginning or its end on, on a thread, and hands each record to a table.
 
 The topic need not exist: the follower looks for it in what the watcher knows. A reader that fails
-is opened anew; tables take the same record twice without harm.
+is opened anew; tables take the same record twice without harm. The reader pushes no metrics of its
+own (KIP-714): they would be among those that it reads.
 """
 
 import threading
@@ -69,7 +70,8 @@ class TopicFollower:
 
     def _read(self, partitions: Sequence[int]) -> None:
         """Read until the topic changes or a broker reports an error that stays."""
-        consumer = Consumer({"group.id": NO_GROUP, "enable.auto.commit": False, **self._properties})
+        own = {"group.id": NO_GROUP, "enable.auto.commit": False, "enable.metrics.push": False}
+        consumer = Consumer({**own, **self._properties})
         try:
             consumer.assign([TopicPartition(self._topic, each, self._start) for each in partitions])
             while not self._stopping.is_set() and self._partitions() == partitions:

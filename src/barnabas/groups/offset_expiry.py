@@ -19,6 +19,8 @@ def tombstones_due(
 ) -> Iterator[CoordinatorRecord]:
     """Yield tombstones of expired positions, and of empty groups without positions."""
     for group in groups.values():
+        if group.type is GroupType.SHARE:
+            continue  # it has no positions, and stays until it is deleted
         left = store.has_waiting(group.group_id)
         for place, committed in _positions(store, group.group_id):
             if _is_due(group, place, committed, now_ms - retention_ms, now_ms) and not (

@@ -205,7 +205,7 @@ class Offsets:
     ) -> Outcome[offset_delete.OffsetDeleteResponse]:
         """Delete offsets of topics that no member of the group reads."""
         group = self._groups.get(request.group_id)
-        if group is None:
+        if group is None or group.type is GroupType.SHARE:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
         others = group.type is GroupType.CLASSIC and group.protocol_type != "consumer"
         if others and not group.is_empty:  # only the members know which topics they read

@@ -109,4 +109,5 @@ def _finalized(level: int) -> list[FinalizedFeatureKey]:
             name=name, max_version_level=feature.level, min_version_level=feature.level
         )
         for name, feature in features_at(level).items()
+        if feature.level > 0
     ]

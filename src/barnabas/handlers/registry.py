@@ -20,6 +20,9 @@ from barnabas.handlers.rows.produce_fetch_rows import PRODUCE_FETCH_ROWS
 from barnabas.handlers.rows.quota_rows import QUOTA_ROWS
 from barnabas.handlers.rows.row import Answer, Api, Row
 from barnabas.handlers.rows.security_rows import SECURITY_ROWS
+from barnabas.handlers.rows.share_fetch_rows import SHARE_FETCH_ROWS
+from barnabas.handlers.rows.share_group_rows import SHARE_GROUP_ROWS
+from barnabas.handlers.rows.share_state_rows import SHARE_STATE_ROWS
 from barnabas.handlers.rows.telemetry_rows import TELEMETRY_ROWS
 from barnabas.handlers.rows.transaction_rows import TRANSACTION_PEER_ROWS, TRANSACTION_ROWS
 from barnabas.handlers.shapes import CallerShapes
@@ -114,13 +117,16 @@ SERVED: dict[int, Row] = {
     for row in (
         *PRODUCE_FETCH_ROWS,
         *GROUP_ROWS,
+        *SHARE_GROUP_ROWS,
         *TRANSACTION_ROWS,
+        *SHARE_FETCH_ROWS,
         *ADMIN_ROWS,
         *ACL_ROWS,
         *QUOTA_ROWS,
         *CLUSTER_ROWS,
         *SECURITY_ROWS,
         *TELEMETRY_ROWS,
+        *SHARE_STATE_ROWS,
         Api(
             ApiKey.API_VERSIONS,
             0,

@@ -21,6 +21,7 @@ from barnabas.protocol.headers import response_header
 from barnabas.protocol.message import Message
 
 R = TypeVar("R", bound=Message)
+E = TypeVar("E", bytes, list[Chunk])
 UNKNOWN_ERROR = -2
 """In place of the code of a response that was made elsewhere: it must be decoded."""
 LOOKED_AT_MAX = 100
@@ -36,10 +37,10 @@ class _Parts(NamedTuple):
     """Its messages and arrays of messages that have error codes, at any depth."""
 
 
-def noting(context: RequestContext, encode: Callable[[R], bytes]) -> Callable[[R], bytes]:
+def noting(context: RequestContext, encode: Callable[[R], E]) -> Callable[[R], E]:
     """Return a function that encodes a response, and remembers its first error."""
 
-    def encode_and_note(response: R) -> bytes:
+    def encode_and_note(response: R) -> E:
         context.error_code = first_in(response)
         return encode(response)
 

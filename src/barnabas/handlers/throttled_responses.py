@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TypeVar
 
 from barnabas.handlers.context import RequestContext
+from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
 from barnabas.protocol.apis import response_class
 from barnabas.protocol.codec import encoder
@@ -21,6 +22,7 @@ from barnabas.protocol.message import Message
 from barnabas.security.client_quotas import QuotaKind
 
 R = TypeVar("R", bound=Message)
+E = TypeVar("E", bytes, list[Chunk])
 THROTTLE_FIELD = "throttle_time_ms"
 _TIME = Struct(">i")
 _MARK = 0x5A17C0DE
@@ -50,13 +52,11 @@ def debt_now_ms(node: Node, context: RequestContext, kind: QuotaKind) -> int:
     return debt_ms
 
 
-def pacing(
-    node: Node, context: RequestContext, encode: Callable[[R], bytes]
-) -> Callable[[R], bytes]:
+def pacing(node: Node, context: RequestContext, encode: Callable[[R], E]) -> Callable[[R], E]:
     """Return a function that encodes a response with the pause that it imposes."""
     arrived_ms = node.timers.now_ms
 
-    def encode_with_pause(response: R) -> bytes:
+    def encode_with_pause(response: R) -> E:
         # The later the response, the shorter the rest of the pause.
         waited_ms = node.timers.now_ms - arrived_ms
         if waited_ms and context.throttle_ms:

@@ -7,10 +7,11 @@ read, so that each one can still be rolled back.
     level 1   release 0.1.0; no record says so
     level 2   `FeatureLevelChanged`, `ReplicationFactorChanged`,
               `TopicCreated.replication_factor`, `BrokerRegistered.endpoints`, the records of
-              `security_records.py`, and `ConfigChanged` of client metrics
+              `security_records.py`, and `ConfigChanged` of client metrics and of groups
 
 Clients see the level as Kafka's feature `barnabas.version`, beside `transaction.version`, which
-every release so far has at 2.
+every release so far has at 2, and `share.version`, which is 1 from level 2 on: then all brokers
+know share groups.
 """
 
 from typing import NamedTuple
@@ -28,6 +29,12 @@ SECURITY_LEVEL = 2
 
 CLIENT_METRICS_LEVEL = 2
 """From this level on metadata has subscriptions to the metrics of clients."""
+
+SHARE_LEVEL = 2
+"""From this level on there are share groups, and metadata has the configs of groups."""
+
+SHARE_FEATURE = "share.version"
+SHARE_FEATURE_LEVEL = 1
 
 TRANSACTION_FEATURE = "transaction.version"
 TRANSACTION_LEVEL = 2
@@ -50,5 +57,8 @@ def features_at(level: int) -> dict[str, Feature]:
     """Return all features of a cluster at a feature level, by name."""
     return {
         TRANSACTION_FEATURE: Feature(0, TRANSACTION_LEVEL, TRANSACTION_LEVEL),
+        SHARE_FEATURE: Feature(
+            0, SHARE_FEATURE_LEVEL, SHARE_FEATURE_LEVEL if level >= SHARE_LEVEL else 0
+        ),
         FEATURE: Feature(FIRST_LEVEL, LATEST_LEVEL, level),
     }

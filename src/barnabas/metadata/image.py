@@ -30,6 +30,7 @@ from barnabas.metadata.metadata_records import (
 )
 from barnabas.metadata.security_image import SECURITY_KINDS, SecurityImage
 from barnabas.metadata.security_records import SecurityRecord
+from barnabas.metadata.share_group_config import KIND as GROUP
 from barnabas.model.callers import CLIENT_LISTENER
 from barnabas.model.ids import TopicId
 
@@ -37,7 +38,8 @@ TOPIC = "topic"
 BROKER = "broker"
 GROUPS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = {GROUPS_TOPIC, TRANSACTIONS_TOPIC}
+SHARE_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = {GROUPS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC}
 """The topics that only coordinators write."""
 ALL_BROKERS = ""
 """The resource name of the configs of all brokers."""
@@ -133,6 +135,8 @@ class Image:
     feature_level: int = FIRST_LEVEL
     client_metrics: dict[str, dict[str, str]] = field(default_factory=dict)
     """The configs of subscriptions to clients' metrics, by name."""
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The configs of groups, by group id."""
     security: SecurityImage = field(default_factory=SecurityImage)
     """Credentials, ACLs, roles and quotas."""
     _owner: object = field(default_factory=object, compare=False, repr=False)
@@ -168,6 +172,7 @@ class Image:
             self.next_producer_id,
             self.feature_level,
             {name: dict(configs) for name, configs in self.client_metrics.items()},
+            {name: dict(configs) for name, configs in self.group_configs.items()},
             self.security,
         )
 
@@ -197,6 +202,8 @@ class Image:
             yield ConfigChanged(kind=BROKER, name=name, changes=dict(configs))
         for name, configs in self.client_metrics.items():
             yield ConfigChanged(kind=CLIENT_METRICS, name=name, changes=dict(configs))
+        for name, configs in self.group_configs.items():
+            yield ConfigChanged(kind=GROUP, name=name, changes=dict(configs))
         yield from self.security.snapshot()
 
     def _topic(self, topic_id: str) -> TopicImage:
@@ -318,6 +325,8 @@ class Image:
             target = self._own(self.topics[record.name]).config
         elif record.kind == CLIENT_METRICS:
             target = self.client_metrics.setdefault(record.name, {})
+        elif record.kind == GROUP:
+            target = self.group_configs.setdefault(record.name, {})
         else:
             target = self.broker_configs.setdefault(record.name, {})
         for name, value in record.changes.items():
@@ -327,6 +336,8 @@ class Image:
                 target[name] = value
         if record.kind == CLIENT_METRICS and not target:
             del self.client_metrics[record.name]
+        if record.kind == GROUP and not target:
+            del self.group_configs[record.name]
 
 
 _REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {

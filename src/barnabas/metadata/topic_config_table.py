@@ -90,6 +90,12 @@ _TABLE = (
         "log.cleaner.delete.retention.ms",
     ),
     _define(
+        "errors.deadletterqueue.group.enable",
+        boolean(),
+        "false",
+        "Whether share groups may write dead letters to the topic.",
+    ),
+    _define(
         "file.delete.delay.ms",
         int64(0),
         60_000,

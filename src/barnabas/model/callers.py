@@ -5,6 +5,7 @@ client authenticates. Handlers find it in their `RequestContext`. A request that
 to another keeps the caller of the client that sent it.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from barnabas.model.security_settings import SecurityProtocol
@@ -52,7 +53,7 @@ OPERATOR_LISTENER = Listener("HTTP")
 class Remembered:
     """What is remembered about a caller: the authorizer's last decisions, and its software."""
 
-    __slots__ = ("decisions", "owner", "software")
+    __slots__ = ("decisions", "on_closed", "owner", "software")
 
     def __init__(self) -> None:
         self.owner: object = None
@@ -60,6 +61,8 @@ class Remembered:
         self.decisions: dict[tuple[int, str], bool] = {}
         self.software = ("", "")
         """The name and the version of the client's software, as ApiVersions said."""
+        self.on_closed: dict[Hashable, Callable[[], None]] = {}
+        """What to call when the connection closes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,5 +122,8 @@ class FileSlice:
     position: int
     length: int
 
+    def __len__(self) -> int:
+        return self.length
+
 
 Chunk = Buffer | FileSlice

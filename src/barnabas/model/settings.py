@@ -361,6 +361,50 @@ class GroupSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSettings:
+    """How share groups behave, unless a group has configs of its own (KIP-932)."""
+
+    state_partitions: int = 50
+    """The number of partitions of __share_group_state, which is created on first use."""
+
+    updates_per_snapshot: int = 500
+    """After this many changes the whole state of a share partition is written again."""
+
+    tidy_interval_ms: int = 5 * MINUTE_MS
+    """How often the broker deletes the part of __share_group_state that is no longer needed."""
+
+    write_timeout_ms: int = 5 * SECOND_MS
+    """How long a broker tries to reach the coordinator of a share partition."""
+
+    record_lock_duration_ms: int = 30 * SECOND_MS
+    """How long a consumer may keep a record without an acknowledgement."""
+
+    min_record_lock_duration_ms: int = 15 * SECOND_MS
+    """The shortest lock duration that a group may have."""
+
+    max_record_lock_duration_ms: int = MINUTE_MS
+    """The longest lock duration that a group may have."""
+
+    delivery_count_limit: int = 5
+    """How often a record is delivered before the group gives up on it."""
+
+    partition_max_record_locks: int = 2_000
+    """How many records of a partition the consumers of a group may keep at a time."""
+
+    max_sessions: int = 2_000
+    """How many share sessions a broker has at most; each is one consumer."""
+
+    max_size: int = 200
+    """The largest number of members of a share group."""
+
+    session_timeout_ms: int = 45 * SECOND_MS
+    """The session timeout of members of share groups."""
+
+    heartbeat_interval_ms: int = 5 * SECOND_MS
+    """How often members of share groups send heartbeats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:
     """How long transactions may take, and how long transactional ids are kept."""
 
@@ -447,6 +491,9 @@ class Settings:
 
     groups: GroupSettings = field(default_factory=GroupSettings)
     """How consumer groups behave."""
+
+    share: ShareSettings = field(default_factory=ShareSettings)
+    """How share groups behave."""
 
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     """How long transactions may take."""

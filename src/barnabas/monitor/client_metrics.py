@@ -6,10 +6,13 @@ and go, and a label for each instance would give Prometheus ever new series. Val
 instances or partitions of a client id are added where they are counts, and the largest counts
 where they are gauges.
 
+Java clients send NaN for what they have not measured yet; such a value is left out.
+
 A client that has not pushed for two of its intervals is forgotten.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -74,10 +77,11 @@ class ClientMetricsTable:
         """Apply a record; one that is not understood is counted."""
         try:
             facts = _facts(key)
-            found = points(decompress(Codec(facts.codec), value or b"", BYTES_MAX))
+            told = points(decompress(Codec(facts.codec), value or b"", BYTES_MAX))
         except (ValueError, KeyError, TypeError, RecursionError, BrokerError):
             self.refused += 1
             return
+        found = [each for each in told if not math.isnan(each.value)]
         self.forget(now_s)
         gauges = {_place(each): each.value for each in found if not each.is_sum}
         instance = self._instances.get(facts.instance_id) or Instance(facts.client_id)

@@ -31,7 +31,7 @@ class Scrape:
     address: str
     samples: Mapping[str, Sequence[tuple[Mapping[str, str], float]]] = field(default_factory=dict)
     """Labels and values by the names of metrics."""
-    slow_requests: Sequence[Mapping[str, object]] = ()
+    slow_requests: Sequence[Mapping[str, object]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

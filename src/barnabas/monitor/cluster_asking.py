@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from barnabas.admin.inspection import (
     ask_quorum,
+    describe_cluster,
     feature_level,
     list_reassignments,
     voter_addresses,
@@ -18,13 +19,12 @@ from barnabas.admin.inspection import (
 from barnabas.admin.replication_factors import Factors, ask_factors, replicated
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
     DescribeClusterResponse,
 )
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponsePartitionData
 from barnabas.protocol.messages.list_partition_reassignments import OngoingTopicReassignment
 from barnabas.protocol.messages.metadata import MetadataResponseTopic
-from barnabas.wire.cluster_wire import Wire, require
+from barnabas.wire.cluster_wire import Wire
 from barnabas.wire.wire_failures import LinkError, RefusedError
 
 BOOTSTRAP = "bootstrap.servers"
@@ -118,7 +118,7 @@ class ClusterAsker:
         return Wire(properties, self._client_id, self._answer_timeout_s)
 
     def _head(self, wire: Wire) -> Head:
-        cluster = _describe(wire)
+        cluster = describe_cluster(wire)
         topics = wire.metadata().topics
         self._known = [f"{each.host}:{each.port}" for each in cluster.brokers if not each.is_fenced]
         return Head(
@@ -140,17 +140,6 @@ class ClusterAsker:
             self._factors_s = time.monotonic()
         self._factors_of = names
         return self._factors
-
-
-def _describe(wire: Wire) -> DescribeClusterResponse:
-    try:
-        answer = wire.ask_any(
-            DescribeClusterRequest(include_fenced_brokers=True), DescribeClusterResponse
-        )
-    except ValueError:  # a broker before Kafka 4.0 has no field for it
-        answer = wire.ask_any(DescribeClusterRequest(), DescribeClusterResponse)
-    require(answer.error_code, "The cluster cannot be described")
-    return answer
 
 
 def _level(wire: Wire) -> int | None:

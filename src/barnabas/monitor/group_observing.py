@@ -209,7 +209,7 @@ def _group(
         lag=lag,
         lag_s=lag_s,
         read_per_s=sum(speeds) if speeds else None,
-        eta_s=_largest(
+        eta_s=lag_rules.last_eta_s(
             lag_rules.eta_s(each.lag, each.read_per_s, write.get((each.topic, each.number)))
             for each in judged
         ),

@@ -66,6 +66,15 @@ def eta_s(lag: int | None, read_per_s: float | None, write_per_s: float | None) 
     return lag / gain if gain > 0 else NEVER
 
 
+def last_eta_s(found: Iterable[float | None]) -> float | None:
+    """Return when the last partition is done; None if that depends on one that is unknown."""
+    etas = list(found)
+    if NEVER in etas:
+        return NEVER
+    known = [each for each in etas if each is not None]
+    return max(known) if known and len(known) == len(etas) else None
+
+
 def retention_margin_s(
     unread_from: int, start: int, read_per_s: float | None, start_per_s: float | None
 ) -> float | None:

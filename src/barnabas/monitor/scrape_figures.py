@@ -52,7 +52,7 @@ class FigureReader:
                 fetch_p99_s=quantile(fetched[-1:], QUANTILE),
                 loop_busy_ratio=_busy(scrape),
                 connections=_connections(scrape),
-                slow_requests=tuple(scrape.slow_requests),
+                slow_requests=scrape.slow_requests,
             )
         self._before = {broker: (at_ms, scrape) for broker, scrape in scrapes.items()}
         self.figures = figures

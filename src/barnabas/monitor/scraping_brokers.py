@@ -85,12 +85,12 @@ def _get(address: MetricsAddress, path: str) -> bytes | None:
     return body if answer.status == 200 else None
 
 
-def _slow(body: bytes | None) -> Sequence[Mapping[str, object]]:
+def _slow(body: bytes | None) -> Sequence[Mapping[str, object]] | None:
     if body is None:
-        return ()
+        return None
     try:
         found = json.loads(body)
     except ValueError:
-        return ()
+        return None
     listed = found.get("slow_requests", found.get("requests")) if isinstance(found, dict) else found
     return tuple(each for each in listed or () if isinstance(each, dict))

@@ -157,8 +157,8 @@ class BrokerFigures:
     fetch_p99_s: float | None = None
     loop_busy_ratio: float | None = None
     connections: int | None = None
-    slow_requests: Sequence[Mapping[str, object]] = ()
-    """As its /debug/slow lists them, newest first."""
+    slow_requests: Sequence[Mapping[str, object]] | None = None
+    """As its /debug/slow lists them, newest first; None if it has no such page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from barnabas.controller.configs import altered_defaults
 from barnabas.controller.placement import live_brokers, racks_of
 from barnabas.effects import Address, Effect
 from barnabas.groups.group_counts import GroupCounts
+from barnabas.groups.group_machine import GroupSharing
 from barnabas.metadata import topic_config
 from barnabas.metadata.client_metrics_config import TOPIC as CLIENT_METRICS_TOPIC
 from barnabas.metadata.features import LATEST_LEVEL
@@ -34,7 +35,7 @@ from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.open_files import FILES_TO_READ
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
-from barnabas.model.settings import Settings
+from barnabas.model.settings import Settings, ShareSettings
 from barnabas.model.steps import Work, finish
 from barnabas.model.timers import Timers
 from barnabas.node.access_control import AccessControl
@@ -50,7 +51,11 @@ from barnabas.node.cluster.metadata_quorum import Quorum
 from barnabas.node.cluster.peer_requests import Peers
 from barnabas.node.cluster.topic_creation import Creation
 from barnabas.node.coordination.admissions import Admissions
-from barnabas.node.coordination.coordinator_kinds import groups_kind, transactions_kind
+from barnabas.node.coordination.coordinator_kinds import (
+    groups_kind,
+    share_kind,
+    transactions_kind,
+)
 from barnabas.node.coordination.coordinators import Coordinators
 from barnabas.node.coordination.node_transactions import Transactions
 from barnabas.node.coordination.producer_ids import ProducerIds
@@ -58,6 +63,11 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.partitions.batch_checking import Checking
 from barnabas.node.partitions.group_commit import GroupCommit
 from barnabas.node.partitions.partition import Partition
+from barnabas.node.share.dead_letter_topics import DeadLetterTopics
+from barnabas.node.share.first_offsets import first_offset
+from barnabas.node.share.share_rules import RulesOfGroups
+from barnabas.node.share.share_state_client import ShareStateClient
+from barnabas.node.share.sharing import Sharing
 from barnabas.node.topic_traffic import Traffic
 from barnabas.raft.metadata_log import FOLDER as METADATA_FOLDER
 from barnabas.security.authentication import Authentication
@@ -147,15 +157,45 @@ class Node:
         self.by_topic_name = self.local.by_name
         self.transactions = Transactions(self, self.peers, self.timers)
         self.coordinators = self._make_coordinators(settings, rng)
+        self.share_states = ShareStateClient(
+            self, self.coordinators.shares, self.peers, *edge, settings.share
+        )
+        self.sharing = self._make_sharing(settings.share)
 
     def _make_coordinators(self, settings: Settings, rng: Random) -> Coordinators:
         return Coordinators(
             self,
-            groups_kind(settings.groups, lambda: self.image, rng, self.group_counts),
+            groups_kind(
+                settings.groups,
+                lambda: self.image,
+                rng,
+                self.group_counts,
+                lambda: GroupSharing(settings.share, self.share_states),
+            ),
             transactions_kind(
                 settings.transactions,
                 self.transactions.end,
                 self.transactions.coordinator_closed,
+            ),
+            share_kind(settings.share, lambda: self.image),
+        )
+
+    def _make_sharing(self, settings: ShareSettings) -> Sharing:
+        rules = RulesOfGroups(lambda: self.image.group_configs, settings)
+
+        def begin(group_id: str, partition: Partition) -> Pending[int]:
+            reset = rules.of(group_id).reset
+            return first_offset(reset, partition, self.timers.wall_ms, self.outbox)
+
+        return Sharing(
+            self.find,
+            self.share_states,
+            self.timers,
+            rules.of,
+            begin,
+            settings.max_sessions,
+            DeadLetterTopics(
+                self, self.peers, self.timers, self.outbox, lambda each: rules.of(each).dead_letters
             ),
         )
 

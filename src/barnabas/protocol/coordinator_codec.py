@@ -1,4 +1,6 @@
-"""Encodes and decodes the records of `__consumer_offsets` and `__transaction_state` as Kafka does.
+"""Encodes and decodes the records of coordinators as Kafka does.
+
+They lie in `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
 
 A key begins with the number of its record type, a value with its version; both are int16. Types
 that this version does not know belong to a later one and are skipped.
@@ -13,7 +15,11 @@ from typing import NamedTuple, cast
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import CorruptBatchError, WireError
 from barnabas.protocol.codec import decode_exact, encoder
-from barnabas.protocol.coordinator_records.index_tables import GROUP_RECORDS, TRANSACTION_RECORDS
+from barnabas.protocol.coordinator_records.index_tables import (
+    GROUP_RECORDS,
+    SHARE_RECORDS,
+    TRANSACTION_RECORDS,
+)
 from barnabas.protocol.message import Message, RecordFacts
 
 PACKAGE = "barnabas.protocol.coordinator_records"
@@ -61,6 +67,11 @@ def decode_transaction_record(record: CoordinatorRecord) -> Stored | None:
     return decode(TRANSACTION_RECORDS, record)
 
 
+def decode_share_record(record: CoordinatorRecord) -> Stored | None:
+    """Read a record of `__share_group_state`."""
+    return decode(SHARE_RECORDS, record)
+
+
 @cache
 def record_class(module: str, name: str) -> type[Message]:
     """Return a class by its module and name."""
@@ -90,7 +101,7 @@ def _decode_value(cls: type[Message], content: bytes) -> Message:
 
 def _kind_of(cls: type[Message]) -> int:
     if not _kinds:
-        for tables in (GROUP_RECORDS, TRANSACTION_RECORDS):
+        for tables in (GROUP_RECORDS, TRANSACTION_RECORDS, SHARE_RECORDS):
             for number, facts in tables.items():
                 _kinds[record_class(facts.module, facts.key)] = number
     return _kinds[cls]

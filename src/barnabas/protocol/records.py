@@ -194,9 +194,18 @@ def batches(buffer: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 def records(batch: Buffer, header: BatchHeader, limit: int = OUTPUT_BYTES_MAX) -> Iterator[Record]:
     """Decompress a batch and yield its records."""
+    yield from records_in(unpacked_body(batch, header, limit), header)
+
+
+def unpacked_body(batch: Buffer, header: BatchHeader, limit: int = OUTPUT_BYTES_MAX) -> bytes:
+    """Return the records of a batch as bytes, decompressed."""
     if header.codec > Codec.ZSTD:
         raise CorruptBatchError(f"codec {header.codec} is unknown")
-    body = decompress(Codec(header.codec), memoryview(batch)[HEADER_BYTES:], limit)
+    return decompress(Codec(header.codec), memoryview(batch)[HEADER_BYTES:], limit)
+
+
+def records_in(body: bytes, header: BatchHeader) -> Iterator[Record]:
+    """Yield the records of a batch that is decompressed."""
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     position = 0
     try:

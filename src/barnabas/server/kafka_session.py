@@ -84,9 +84,10 @@ class KafkaSession:
     def authenticate(self, principal: Principal) -> None:
         """Serve the following requests as those of a principal."""
         connection = self._connection
-        software = self.caller.remembered.software
+        before = self.caller.remembered
         self.caller = Caller(principal, connection.listener, connection.host)
-        self.caller.remembered.software = software
+        self.caller.remembered.software = before.software
+        self.caller.remembered.on_closed = before.on_closed
         self._shapes = self._server.shapes.of(self.caller)
         self._prefix_bytes = 0
         self._quota = None
@@ -178,6 +179,8 @@ class KafkaSession:
             self._connection.use_memory(-slot.memory_bytes)
         self._slots.clear()
         self._held_bytes = 0
+        for closed in list(self.caller.remembered.on_closed.values()):
+            closed()
 
     def _promise_known(self, known: bytes | Pending[list[Chunk]] | PacedAnswer) -> None:
         """Queue an answer of the fast path behind others, or for a client that must pause."""

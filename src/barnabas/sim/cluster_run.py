@@ -87,7 +87,7 @@ class ClusterRun(Run):
     def _theme_of(self, seed: int, drawn: Theme) -> Theme:
         """Draw with a generator of its own, so that other seeds keep their meaning."""
         is_secure = Random(f"{seed} security").random() < SECURITY_CHANCE
-        return Theme.SECURITY if is_secure else drawn
+        return Theme.SECURITY if is_secure else super()._theme_of(seed, drawn)
 
     def _make_cluster(self) -> Cluster:
         operator = OPERATOR if self.theme is Theme.SECURITY else None
@@ -127,7 +127,7 @@ class ClusterRun(Run):
             self.world.after(rng.randint(0, 500), host.start)
         founder = TopicCreator(self.world, self.cluster, "founder")
         has_groups = self.theme not in (Theme.LOG, Theme.SECURITY)
-        founder.topics = TOPICS if has_groups else {DATA: TOPICS[DATA]}
+        founder.topics = self._topics(TOPICS if has_groups else {DATA: TOPICS[DATA]})
         founder.config = dict(rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES})))
         if not self.cluster_faults.flush_on_ack:
             founder.config["flush"] = "interval"

@@ -20,6 +20,7 @@ from barnabas.model.settings import (
     BrokerSettings,
     GroupSettings,
     Settings,
+    ShareSettings,
     TransactionSettings,
 )
 from barnabas.model.steps import Call, Steps, finish, resume
@@ -54,6 +55,9 @@ SETTINGS = Settings(
         heartbeat_wait_ms=500,
     ),
     transactions=TransactionSettings(log_partitions=2, abort_check_interval_ms=1_000),
+    share=ShareSettings(
+        state_partitions=2, updates_per_snapshot=6, tidy_interval_ms=1_500, write_timeout_ms=600
+    ),
 )
 
 
@@ -89,6 +93,8 @@ class Host:
         """Called with each request from another broker; the returned callback gets the response."""
         self.on_ask: Callable[[Host, Ask], None] = lambda *_: None
         """Called when the broker has sent a request to another broker."""
+        self.prepare: Callable[[Node], None] = lambda _: None
+        """Called with the node of each life before it starts."""
         self.skew_ms = 0
         """How far the wall clock is ahead."""
         self.first_level = LATEST_LEVEL
@@ -114,6 +120,7 @@ class Host:
         node = Node(self.settings, self.disk, Random(self.world.rng.getrandbits(64)))
         node.first_level = self.first_level
         serve_itself(node)
+        self.prepare(node)
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None
         node.start(self._wall_ms).when_done(self._accept_clients)

@@ -43,6 +43,8 @@ class Link:
         """Selects requests that are lost with a broken connection, because they must not arrive
         late.
         """
+        self.on_answered: Callable[[bytes], None] = lambda _: None
+        """Called with each response when the broker sends it, even if the client never gets it."""
         self.principal: Principal | None = None
         """The principal of the client; None for an anonymous client, or a broker."""
         self._open = True
@@ -65,6 +67,7 @@ class Link:
     def answer(self, content: bytes) -> None:
         """Send a response to the client."""
         self._world.seen(content)
+        self.on_answered(content)
         self._down_ms = max(self._down_ms, self._world.now_ms + self._way_down_ms())
 
         def deliver() -> None:

@@ -8,8 +8,10 @@ makes progress, every group settles, every request gets a response and no transa
 """
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from random import Random
 from typing import ClassVar
 
 from barnabas.node.node import Node
@@ -20,19 +22,26 @@ from barnabas.sim.checks.final_checks import (
     check_offsets,
     check_records,
     check_seen,
+    check_shares,
     resolve,
 )
 from barnabas.sim.checks.settled_checks import SettledCheck, is_idle
 from barnabas.sim.clients.reader import Reader
+from barnabas.sim.clients.simulated_share_member import ShareConsumer
 from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.faults.fault_schedule import FaultSchedule, LoneFaultSchedule
-from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
+from barnabas.sim.scenario import DATA, FLOW, SHARED, TOPICS, Scenario, Theme
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import QUEUE, QUEUE_PARTITIONS, ShareGroups
 from barnabas.sim.world import InvariantError, World
 
 CALM_MS = 60_000
 END_MS = 60_000
 SMALL_SEGMENT_BYTES = "2000"
+SHARES_CHANCE = 0.2
+"""The fraction of runs with share groups beside everything else."""
+SHARES_ALONE_CHANCE = 0.1
+"""The fraction of runs with share groups, in place of the theme that they would have."""
 
 
 @dataclass
@@ -67,11 +76,20 @@ class Run:
         self.faults = Faults.swarm(self.world.rng)
         self.cluster = self._make_cluster()
         self.scenario = Scenario(self.world, self.cluster)
+        if self._has_shares(seed, is_given=theme is not None):
+            self.scenario.shares = ShareGroups(seed, self.cluster, (DATA, QUEUE))
+
+    def _has_shares(self, seed: int, *, is_given: bool) -> bool:
+        """Draw with a generator of its own, so that seeds without share groups stay as they are."""
+        if self.theme is Theme.SHARES:
+            return True
+        may_have = not is_given and self.theme is not Theme.SECURITY
+        return may_have and Random(f"{seed} shares").random() < SHARES_CHANCE
 
     def _theme_of(self, seed: int, drawn: Theme) -> Theme:
-        """Return the theme of a seed, which its generator has drawn."""
-        del seed
-        return drawn
+        """Return the theme of a seed, which its generator has drawn, or share groups alone."""
+        alone = Random(f"{seed} shares alone").random() < SHARES_ALONE_CHANCE
+        return Theme.SHARES if alone else drawn
 
     def play(self) -> None:
         """Run the seed; raise `InvariantError` if a check fails."""
@@ -103,13 +121,18 @@ class Run:
         node = host.node
         assert node is not None
         config = self.world.rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES}))
-        for name, partitions in TOPICS.items():
+        topics = self._topics(TOPICS)
+        for name, partitions in topics.items():
             create = partial(node.create_topic, name, partitions, config, 0)
             host.run_event(host.life, create)
         self.world.run_until(
-            lambda: all(node.by_topic_name.get(name) for name in TOPICS), 10_000, "the topics exist"
+            lambda: all(node.by_topic_name.get(name) for name in topics), 10_000, "the topics exist"
         )
         self.scenario.topic_ids[node.image.topics[SHARED].topic_id] = SHARED
+
+    def _topics(self, usual: dict[str, int]) -> dict[str, int]:
+        has_shares = self.scenario.shares is not None
+        return {**usual, QUEUE: QUEUE_PARTITIONS} if has_shares else usual
 
     def _fault_schedule(self) -> FaultSchedule:
         return LoneFaultSchedule(self.world, self.scenario, self.faults)
@@ -125,6 +148,8 @@ class Run:
     def _stop_faults(self) -> None:
         """Check that without faults every client makes progress."""
         limit_ms = self.world.now_ms + CALM_MS
+        for member in self.scenario.of(ShareConsumer):
+            member.is_careful = True
         settled = SettledCheck(self.scenario)
         what = "all clients make progress and groups are settled"
         self.world.run_until(lambda: self._is_settled(settled), limit_ms, what)
@@ -144,8 +169,37 @@ class Run:
     def _is_idle(self) -> bool:
         return is_idle(self.cluster)
 
+    def _drain(self, shares: ShareGroups) -> None:
+        """Check that members can finish all records, even those of members that died."""
+        drainers = [
+            self.scenario.add_share_consumer(f"drain-{group.group_id}", shares, group)
+            for group in shares.groups.values()
+            if group.is_ready
+        ]
+        for drainer in drainers:
+            drainer.is_careful = True
+            drainer.start()
+        limit_ms = self.world.now_ms + END_MS
+        self._until(lambda: not shares.rest(), limit_ms, "share groups are done", shares.rest)
+        for drainer in drainers:
+            drainer.closing = True
+        self.world.run_until(
+            lambda: all(each.done for each in drainers), limit_ms, "the last members are done"
+        )
+
+    def _until(
+        self, done: Callable[[], bool], limit_ms: int, what: str, rest: Callable[[], object]
+    ) -> None:
+        """Run until a condition holds; say what is left if it does not."""
+        try:
+            self.world.run_until(done, limit_ms, what)
+        except InvariantError as error:
+            raise InvariantError(f"{error}: {rest()}") from None
+
     def _audit(self) -> None:
         scenario, world = self.scenario, self.world
+        if scenario.shares is not None:
+            self._drain(scenario.shares)
         ledger = scenario.ledger
         limit_ms = world.now_ms + END_MS
         readers = audit_readers(world, self.cluster, ledger, scenario.monotonic, scenario.stored)
@@ -156,6 +210,8 @@ class Run:
         )
         check_records(ledger, readers)
         check_seen(scenario.of(Reader), readers)
+        if scenario.shares is not None:
+            check_shares(scenario.shares, scenario.queue_ledger, readers)
         resolve(ledger, readers, world.now_ms)
         world.after(1, lambda: None)
         look_ups = scenario.look_ups()

@@ -13,11 +13,14 @@ from barnabas.sim.clients.actor import Actor
 from barnabas.sim.clients.committers import Admin, Committer
 from barnabas.sim.clients.idempotent_producer import IdempotentProducer
 from barnabas.sim.clients.reader import Reader
+from barnabas.sim.clients.share_operators import RecordDeleter, ShareFounder
 from barnabas.sim.clients.simulated_classic_member import ClassicMember
 from barnabas.sim.clients.simulated_consumer_member import ConsumerMember
+from barnabas.sim.clients.simulated_share_member import ShareConsumer
 from barnabas.sim.clients.transactional_producer import TransactionalProducer
 from barnabas.sim.clients.transformer import Transformer
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import QUEUE, QUEUE_PARTITIONS, ShareGroup, ShareGroups
 from barnabas.sim.world import World
 
 A = TypeVar("A", bound=Actor)
@@ -39,6 +42,8 @@ class Theme(Enum):
     TRANSACTIONS = "transactions"
     SECURITY = "security"
     """Clients with few rights, which an operator takes away and gives back."""
+    SHARES = "shares"
+    """Members of share groups, and the producers of what they read."""
 
 
 class Scenario:
@@ -57,6 +62,10 @@ class Scenario:
         self.shared = [TopicPartition(SHARED, n) for n in range(TOPICS[SHARED])]
         self.input = [TopicPartition(INPUT, n) for n in range(TOPICS[INPUT])]
         self.topic_ids: dict[bytes, str] = {}
+        self.shares: ShareGroups | None = None
+        """The share groups of the run, if it has any."""
+        self.queue_ledger = Ledger()
+        """What was written to the topic that only share groups read; its records are deleted."""
 
     def populate(self, theme: Theme) -> None:
         """Draw the clients of a run."""
@@ -66,8 +75,15 @@ class Scenario:
             return
         if theme is Theme.SECURITY:
             self._add_clients_with_rights()
-            return
-        self._add_mixture(theme)
+        elif theme is Theme.SHARES:
+            self.input = []
+            self._add_writers(2)
+            for number in range(self.rng.choice((0, 1))):
+                self._add_transactional(f"t{number}", f"t{number}", new=self.rng.random() < 0.6)
+        else:
+            self._add_mixture(theme)
+        if self.shares is not None:
+            self._add_shares(self.shares)
 
     def _add_mixture(self, theme: Theme) -> None:
         rng, mixed = self.rng, theme is Theme.MIXED
@@ -100,6 +116,31 @@ class Scenario:
             self._add_readers()
         for number in range(self.rng.choice((1, 2))):
             self._add_committer(f"o{number}")
+
+    def _add_shares(self, shares: ShareGroups) -> None:
+        """Add the members of share groups, and what writes to and deletes from their own topic."""
+        self._add(ShareFounder(self.world, self.cluster, "founder-s", shares))
+        for group in shares.groups.values():
+            for number in range(shares.rng.choice((2, 3))):
+                self.add_share_consumer(f"{group.group_id}m{number}", shares, group)
+        if any(group.topic == QUEUE for group in shares.groups.values()):
+            for number in range(QUEUE_PARTITIONS):
+                partition = TopicPartition(QUEUE, number)
+                ledger = self.queue_ledger
+                writer = IdempotentProducer(
+                    self.world, self.cluster, f"q{number}", ledger, partition
+                )
+                self._add(writer)
+            if shares.rng.random() < 0.6:
+                self._add(RecordDeleter(self.world, self.cluster, "deleter"))
+
+    def add_share_consumer(
+        self, name: str, shares: ShareGroups, group: ShareGroup
+    ) -> ShareConsumer:
+        """Add a member of a share group."""
+        member = ShareConsumer(self.world, self.cluster, name, shares, group)
+        member.ledgers = (self.ledger, self.queue_ledger)
+        return self._add(member)
 
     def _add_writers(self, count: int) -> None:
         for number in range(count):

@@ -32,6 +32,7 @@ SETTINGS: Mapping[str, object] = {
     "cluster.broker_session_timeout": "3s",
     "cluster.broker_heartbeat_interval": "500ms",
     "groups.offsets_partitions": 6,
+    "share.state_partitions": 6,
     "transactions.log_partitions": 6,
     "transactions.abort_check_interval": "1s",
 }

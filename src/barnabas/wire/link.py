@@ -23,7 +23,7 @@ from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from barnabas.wire.link_security import LinkSecurity
-from barnabas.wire.wire_failures import DemandError, LinkError
+from barnabas.wire.wire_failures import DemandError, LinkError, UnservedError
 
 CONNECT_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 30.0
@@ -74,6 +74,10 @@ class Link:
         """Close the connection."""
         self._socket.close()
 
+    def fileno(self) -> int:
+        """Return the socket's number, to wait for answers of several links with `select`."""
+        return self._socket.fileno()
+
     def version(self, request: type[Message]) -> int:
         """Return the highest version of an API that both sides know."""
         key = KEYS[request.__name__]
@@ -81,7 +85,7 @@ class Link:
         low, high = self._served.get(key, (0, -1))
         version = min(facts.high, high)
         if version < max(facts.low, low):
-            raise LinkError(
+            raise UnservedError(
                 f"The broker at {self._address} does not serve {facts.name} in a version known "
                 f"here ({facts.low} to {facts.high}); upgrade the broker"
             )

@@ -17,6 +17,10 @@ class UnsupportedPropertyError(LinkError):
     """A property is valid for librdkafka, but a link does not support it."""
 
 
+class UnservedError(LinkError):
+    """A broker does not serve an API, or not in a version that is known here."""
+
+
 class RefusedError(LinkError):
     """A broker answered with an error code."""
 

@@ -112,7 +112,11 @@ def make_state(  # noqa: PLR0913 - what tests vary
         bytes_in_per_s=1000.0,
         produce_p99_s=0.0041,
         disks={1: DiskState(total_bytes=1000, free_bytes=400, full_in_s=float("inf"))},
-        figures={1: BrokerFigures(address="127.0.0.1:9", version="0.2.0", connections=7)},
+        figures={
+            1: BrokerFigures(
+                address="127.0.0.1:9", version="0.2.0", connections=7, slow_requests=()
+            )
+        },
     )
 
 

@@ -130,6 +130,9 @@ from tests.support.talk.offset_requests import (
     transactional_request,
 )
 from tests.support.talk.requests import batch
+from tests.support.talk.share_fetch_requests import FETCH_REQUESTS, member_request
+from tests.support.talk.share_group_requests import GROUP_REQUESTS
+from tests.support.talk.share_state_requests import STATE_REQUESTS, state_request
 
 SECRET, OPEN = "secret", "open"
 SECRET_GROUP, OPEN_GROUP = "secret-group", "open-group"
@@ -350,6 +353,19 @@ def _reassign(_: int, ids: Ids) -> Message:
     return AlterPartitionReassignmentsRequest(topics=topics)
 
 
+def _share_group(api: str) -> Make:
+    _, make = GROUP_REQUESTS[api]
+    return lambda _, ids: make(SECRET_GROUP, list(ids.topics))
+
+
+def _share_member(api: str) -> Make:
+    return lambda _, ids: member_request(api, SECRET_GROUP, ids.topics.values())
+
+
+def _share_state(api: str) -> Make:
+    return lambda _, ids: state_request(api, ids.topics.values())
+
+
 REQUESTS: dict[str, Make] = {
     "Produce": _produce,
     "Fetch": _fetch,
@@ -504,5 +520,8 @@ REQUESTS: dict[str, Make] = {
         ],
         validate_only=False,
     ),
+    **{api: _share_member(api) for api in FETCH_REQUESTS},
+    **{api: _share_group(api) for api in GROUP_REQUESTS},
+    **{api: _share_state(api) for api in STATE_REQUESTS},
 }
 """By API: a request in a version."""

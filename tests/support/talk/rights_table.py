@@ -34,6 +34,13 @@ from tests.support.talk.rights import (
     caller,
     set_acls,
 )
+from tests.support.talk.share_fetch_requests import fetch_request
+from tests.support.talk.share_group_requests import (
+    GROUP_REQUESTS,
+    alter_request,
+    heartbeat_request,
+)
+from tests.support.talk.share_state_requests import STATE_REQUESTS
 from tests.support.talk.transaction_requests import find_coordinator, initialize
 
 T, G, C, X, D = (
@@ -46,6 +53,8 @@ T, G, C, X, D = (
 FAILURES = (X, G, C, T, D)
 """What a caller without any right gets: the first of these that the API knows."""
 HIDDEN = None
+SOON_MS = 5
+"""How long a coordinator takes to continue after a question to another one."""
 TOKEN = DelegationTokenChanged(
     token_id=SECRET_TOKEN,
     owner=TOKEN_OWNER,
@@ -91,6 +100,13 @@ NEEDS: dict[str, dict[str, Lack]] = {
     "LeaveGroup": {"READ group": Lack(G)},
     "Heartbeat": {"READ group": Lack(G)},
     "ConsumerGroupHeartbeat": {"READ group": Lack(G), "DESCRIBE topic": Lack(T)},
+    "ShareFetch": {"READ group": Lack(G), "READ topic": Lack(T)},
+    "ShareAcknowledge": {"READ group": Lack(G), "READ topic": Lack(T)},
+    "ShareGroupHeartbeat": {"READ group": Lack(G), "DESCRIBE topic": Lack(T)},
+    "ShareGroupDescribe": {"DESCRIBE group": Lack(G), "DESCRIBE topic": Lack(T)},
+    "DescribeShareGroupOffsets": {"DESCRIBE group": Lack(G), "DESCRIBE topic": Lack(T)},
+    "AlterShareGroupOffsets": {"READ group": Lack(G), "READ topic": Lack(T)},
+    "DeleteShareGroupOffsets": {"DELETE group": Lack(G), "READ topic": Lack(T)},
     "DescribeGroups": {"DESCRIBE group": Lack(G)},
     "ConsumerGroupDescribe": {"DESCRIBE group": Lack(G), "DESCRIBE topic": Lack(T)},
     "ListGroups": {"DESCRIBE cluster or DESCRIBE group": Lack(HIDDEN)},
@@ -124,6 +140,7 @@ NEEDS: dict[str, dict[str, Lack]] = {
     "DescribeAcls": {"DESCRIBE cluster": Lack(C)},
     "CreateAcls": {"ALTER cluster": Lack(C, 2)},
     "DeleteAcls": {"ALTER cluster": Lack(C, 2)},
+    **{api: {"CLUSTER_ACTION cluster": Lack(C, 2)} for api in STATE_REQUESTS},
 }
 
 IN_VERSIONS: dict[str, dict[range, dict[str, Lack]]] = {
@@ -176,8 +193,11 @@ class Scene:
         talk.caller = caller(ADMIN)
         secret, opened = create_topic(talk, SECRET), create_topic(talk, OPEN)
         find_group_coordinator(talk)
-        for group in (SECRET_GROUP, OPEN_GROUP):
-            talk.ask(commit_request(group, {(SECRET, 0): 1}), 9)
+        if api in GROUP_REQUESTS:
+            self._make_share_group()
+        else:
+            for group in (SECRET_GROUP, OPEN_GROUP):
+                talk.ask(commit_request(group, {(SECRET, 0): 1}), 9)
         join = REQUESTS["ConsumerGroupHeartbeat"](1, Ids(secret, opened, (0, 0)))
         join.group_id = "secret-consumers"  # type: ignore[attr-defined]
         join.rebalance_timeout_ms = 10_000  # type: ignore[attr-defined]
@@ -195,9 +215,31 @@ class Scene:
 
     def answer(self, *acls: AclAdded) -> Any:
         """Return the answer with these ACLs alone; None while there is none."""
+        if self.api == "ShareAcknowledge":
+            self._begin_share_session()
         set_acls(self.talk, acls)
         exchange = self.talk.send(REQUESTS[self.api](self.version, self.ids), self.version)
+        if exchange.waiting:
+            self.talk.pass_time(SOON_MS)
         return None if exchange.waiting else exchange.answer
+
+    def _begin_share_session(self) -> None:
+        """Let the member begin a session, which its next request continues."""
+        asking, self.talk.caller = self.talk.caller, caller(ADMIN)
+        fetched = self.talk.send(fetch_request(SECRET_GROUP, self.ids.topics.values()))
+        self.talk.pass_time(SOON_MS)
+        assert fetched.answer.error_code == 0
+        self.talk.caller = asking
+
+    def _make_share_group(self) -> None:
+        """Make a share group with state; only where it is described it has a member."""
+        both = (SECRET, OPEN)
+        altered = self.talk.send(alter_request(SECRET_GROUP, {(name, 0): 1 for name in both}))
+        self.talk.pass_time(SOON_MS)
+        assert altered.answer.error_code == 0
+        if self.api == "ShareGroupDescribe":
+            joined = self.talk.ask(heartbeat_request(SECRET_GROUP, both))
+            assert len(joined.assignment.topic_partitions) == len(both)
 
     def minimal(self, *, prefixed: bool = False) -> list[AclAdded]:
         """Return ACLs for what the table names, and no more."""

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from barnabas.admin.cluster_overview import FENCED
+from barnabas.admin.cluster_overview import FENCED, Broker
 from barnabas.console.state.broker_routes import slow_request
 from barnabas.monitor.states import GroupStatus
 from tests.support.console.made_states import TAKEN_MS, FakeWatcher, make_broker, make_state
@@ -159,6 +159,8 @@ def test_a_broker_says_what_its_restart_would_cost() -> None:
         assert "orders-0" in found["restart_safe"]["reasons"][0]
         assert console.get("/api/brokers/3")["restart_safe"]["safe"] is True
         assert found["configs"] is None  # no broker answers here
+        assert found["slow_requests"] == []
+        assert console.get("/api/brokers/3")["slow_requests"] is None, "it serves no metrics"
         assert found["configs_failure"]
         assert found["quorum"] == {"role": "leader", "lag": 0, "last_contact_ms": 0}
 
@@ -222,7 +224,26 @@ def test_a_stopped_group_and_offline_partitions_are_alerts(watcher: FakeWatcher)
     with RunningConsole(watcher) as console:
         watcher.publish(state)
         wrong = {each["name"] for each in console.get("/api/alerts")["items"] if each["since_ms"]}
-    assert wrong == {"GroupStopped", "OfflinePartitions", "NoController", "LagTime"}
+    assert wrong == {"GroupStopped", "OfflinePartitions", "NoController"}
+
+
+@pytest.mark.parametrize(
+    ("brokers", "expected"),
+    [
+        ([make_broker(1), make_broker(2)], {"UnderReplicated"}),
+        ([make_broker(1), make_broker(2, FENCED)], {"BrokerDown"}),
+        ([make_broker(1), make_broker(2, disk_free=0.01)], {"DiskCritical"}),
+        ([make_broker(1), make_broker(2, disk_free=0.1)], {"DiskLow", "UnderReplicated"}),
+    ],
+    ids=["no cause", "fenced", "full disk", "not yet full disk"],
+)
+def test_one_cause_raises_one_alert(
+    watcher: FakeWatcher, brokers: list[Broker], expected: set[str]
+) -> None:
+    with RunningConsole(watcher) as console:
+        watcher.publish(make_state(brokers=brokers, under_replicated=[("orders", 0)]))
+        wrong = {each["name"] for each in console.get("/api/alerts")["items"] if each["since_ms"]}
+    assert wrong == expected
 
 
 def test_ten_thousand_topics_and_groups_are_listed_quickly() -> None:

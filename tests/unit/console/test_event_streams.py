@@ -28,6 +28,22 @@ def test_a_search_waits_for_a_slow_page_and_a_tail_does_not() -> None:
     asyncio.run(scenario())
 
 
+def test_large_events_are_bounded_by_their_bytes_and_the_largest_passes_alone() -> None:
+    async def scenario() -> list[bytes]:
+        channel = EventChannel(asyncio.get_running_loop(), queued_bytes_max=1_000)
+        large, small = {"value": "x" * 2_000}, {"value": "y"}
+        assert channel.offer("record", large), "nothing else waits"
+        assert not channel.offer("record", small)
+        contents = channel.contents()
+        found = [await anext(contents)]
+        assert channel.offer("record", small)
+        assert not channel.offer("record", large)
+        channel.end()
+        return found + [content async for content in contents]
+
+    assert [len(each) > 2_000 for each in asyncio.run(scenario())] == [True, False]
+
+
 def test_a_page_that_goes_away_ends_the_work() -> None:
     async def scenario() -> None:
         channel = EventChannel(asyncio.get_running_loop(), queued_max=1)

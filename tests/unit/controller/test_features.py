@@ -13,7 +13,7 @@ from barnabas.controller.feature_decisions import (
     levels_of,
     wanted_level,
 )
-from barnabas.metadata.features import FEATURE, LATEST_LEVEL, TRANSACTION_FEATURE
+from barnabas.metadata.features import FEATURE, LATEST_LEVEL, SHARE_FEATURE, TRANSACTION_FEATURE
 from barnabas.metadata.image import Image
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
@@ -34,6 +34,14 @@ def test_the_level_rises() -> None:
 def test_the_level_it_has_changes_nothing() -> None:
     assert wanted_level(Image(feature_level=2), [update(2)]) == 2
     assert wanted_level(Image(), [update(2, TRANSACTION_FEATURE)]) == 1
+
+
+def test_other_features_follow_from_the_level() -> None:
+    share = update(1, SHARE_FEATURE)
+    with pytest.raises(ApiError, match="its level follows from that of"):
+        wanted_level(Image(feature_level=1), [share])
+    assert wanted_level(Image(feature_level=1), [share, update(2)]) == 2
+    assert wanted_level(Image(feature_level=2), [share]) == 2
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,35 @@
 import gzip
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from barnabas.exporter.exporter_http import CONNECTIONS_MAX, ExporterServer
+from barnabas.exporter import exporter_http
+from barnabas.exporter.exporter_http import INDEX, ExporterServer
 from barnabas.exporter.exporter_page import ExporterPage
 from barnabas.monitor.watcher import Watcher, WatchSettings
+from barnabas.testing.waiting import eventually
 
 PATIENCE_S = 20.0
+IDLE = 200
+
+
+class LargePage(ExporterPage):
+    """A page that does not fit into the buffers of a connection."""
+
+    def text(self) -> str:
+        return "# large\n" * 1_000_000
 
 
 @contextmanager
-def serving() -> Iterator[ExporterServer]:
+def serving(page: type[ExporterPage] = ExporterPage) -> Iterator[ExporterServer]:
     """Serve what a watcher knows that has never reached a broker."""
     settings = WatchSettings(properties={"bootstrap.servers": "127.0.0.1:1"}, interval_s=60)
     with Watcher(settings) as watcher:
-        server = ExporterServer("127.0.0.1", 0, ExporterPage(watcher))
+        server = ExporterServer("127.0.0.1", 0, page(watcher))
         server.start()
         try:
             yield server
@@ -95,26 +104,101 @@ def test_other_requests(served: tuple[str, int], method: str, path: str, status:
     assert answer.status == status
 
 
-def test_clients_that_never_finish_do_not_shut_out_others_for_long() -> None:
-    """They take all places; a place that one gives back serves the next client."""
-    with serving() as server, ExitStack() as stack:
-        host, port = server.server_address[:2]
-        address = (str(host), int(port))
-        idle = [
-            stack.enter_context(socket.create_connection(address, PATIENCE_S))
-            for _ in range(CONNECTIONS_MAX)
-        ]
-        late = stack.enter_context(socket.create_connection(address, PATIENCE_S))
-        assert late.recv(1) == b"", "it is closed at once: no place is left"
-        for each in idle:
-            each.close()
-        done = threading.Event()
+def connected(server: ExporterServer, buffer_bytes: int | None = None) -> socket.socket:
+    host, port = server.server_address[:2]
+    made = socket.socket()
+    if buffer_bytes is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+    made.settimeout(PATIENCE_S)
+    made.connect((str(host), int(port)))
+    return made
 
-        def answered() -> bool:
+
+def is_ended(client: socket.socket) -> bool:
+    """Read what is there; return whether the exporter ended the connection."""
+    client.settimeout(0.01)
+    try:
+        while client.recv(1 << 16):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+    return True
+
+
+def test_idle_clients_keep_no_scrape_out() -> None:
+    """Many more than there are places; each newcomer takes the place of the oldest idle one."""
+    with serving() as server, ExitStack() as stack:
+        for _ in range(IDLE):
+            stack.enter_context(connected(server))
+        host, port = server.server_address[:2]
+        for _ in range(3):
+            assert asked((str(host), int(port)), "GET", "/metrics")[0].status == 200
+
+
+@pytest.mark.parametrize("sent", [b"GET /metr", b"GET /metrics HTTP/1.1\r\nHost: x\r\n"], ids=repr)
+def test_a_request_that_is_dripped_or_never_ends_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(exporter_http, "PATIENCE_S", 0.2)
+    with serving() as server, connected(server) as silent, connected(server) as dripping:
+        silent.sendall(sent)
+        dripping.sendall(sent)
+
+        def drips_in_vain() -> bool:
             try:
-                return asked(address, "GET", "/metrics")[0].status == 200
+                dripping.sendall(b"a")
+            except OSError:
+                return True
+            return is_ended(dripping)
+
+        eventually(lambda: is_ended(silent), PATIENCE_S)
+        eventually(drips_in_vain, PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (b"X: " + b"a" * 70_000 + b"\r\n", b"431"),
+        (b"".join(b"X-%d: %s\r\n" % (n, b"a" * 1_000) for n in range(60)), b"431"),
+        (b"X: a\r\n" * 200, b"431"),
+        (b"X: " + b"a" * 10_000 + b"\r\n", b"200"),
+    ],
+    ids=["long line", "many bytes", "many lines", "large but allowed"],
+)
+def test_headers_are_bounded(headers: bytes, status: bytes) -> None:
+    with serving() as server, connected(server) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\n" + headers + b"\r\n")
+        assert client.recv(100).split()[1] == status
+
+
+def test_clients_that_do_not_read_give_their_places_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They have sent their requests, so they keep their places until their time is over."""
+    monkeypatch.setattr(exporter_http, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(exporter_http._Handler, "timeout", 0.3)
+    with serving(LargePage) as server, ExitStack() as stack:
+        stuck = [stack.enter_context(connected(server, buffer_bytes=4_096)) for _ in range(3)]
+        for each in stuck:
+            each.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert each.recv(8) == b"HTTP/1.0"
+        host, port = server.server_address[:2]
+
+        def is_answered() -> bool:
+            try:
+                return asked((str(host), int(port)), "GET", "/")[0].status == 200
             except OSError:
                 return False
 
-        while not answered():
-            assert not done.wait(0.01)
+        eventually(is_answered, PATIENCE_S)
+        for each in stuck:
+            assert len(each.makefile("rb").read()) < len("# large\n" * 1_000_000)
+
+
+def test_half_closed_clients_get_their_answer() -> None:
+    with serving() as server, connected(server) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        assert client.makefile("rb").read().endswith(INDEX)

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.handlers.api_versions import TELEMETRY
 from barnabas.handlers.registry import SERVED
+from barnabas.metadata.metadata_records import FeatureLevelChanged
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.codec import decode_exact
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -53,6 +54,20 @@ def test_clients_learn_that_transactions_are_of_version_2(talk: Dialogue, versio
     assert finalized.get("transaction.version") == ((2, 2) if version >= 3 else None)
     assert supported.get("transaction.version") == ((0, 2) if version >= 4 else None)
     assert (answer.finalized_features_epoch >= 0) == (version >= 3)
+
+
+def test_share_groups_come_with_the_feature_level(talk: Dialogue) -> None:
+    def share_version() -> tuple[int, int, int | None]:
+        answer = talk.ask(named("barnabas-test"), 4)
+        (known,) = [f for f in answer.supported_features if f.name == "share.version"]
+        levels = [f for f in answer.finalized_features if f.name == "share.version"]
+        level = levels[0].max_version_level if levels else None
+        return known.min_version, known.max_version, level
+
+    assert share_version() == (0, 1, 1)
+    talk.node.commit([FeatureLevelChanged(level=1)], talk.now_ms)
+    talk.settle()
+    assert share_version() == (0, 1, None)
 
 
 def test_a_version_from_the_future_is_answered_in_the_oldest(talk: Dialogue) -> None:

@@ -126,6 +126,9 @@ from tests.support.talk.offset_requests import (
     transactional_request,
 )
 from tests.support.talk.requests import batch, create_topic, fetch, produce
+from tests.support.talk.share_fetch_requests import FETCH_REQUESTS, member_request
+from tests.support.talk.share_group_requests import GROUP_REQUESTS
+from tests.support.talk.share_state_requests import STATE_REQUESTS, state_request
 
 ACROSS = [
     pytest.param(key, version, id=f"{APIS[key].name}-{version}")
@@ -178,6 +181,19 @@ def add_partitions(version: int) -> Message:
 def write_txn_markers(_: int) -> Message:
     topic = WritableTxnMarkerTopic(name="old", partition_indexes=[0, 1])
     return WriteTxnMarkersRequest(markers=[WritableTxnMarker(topics=[topic])])
+
+
+def share_group(api: str) -> Callable[[int], Message]:
+    _, make = GROUP_REQUESTS[api]
+    return lambda _: make("g", ["old"])
+
+
+def share_member(api: str) -> Callable[[int], Message]:
+    return lambda _: member_request(api, "g", [bytes(16)])
+
+
+def share_state(api: str) -> Callable[[int], Message]:
+    return lambda _: state_request(api, [bytes(16)])
 
 
 REQUESTS: dict[int, Callable[[int], Message]] = {
@@ -286,6 +302,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     80: lambda _: AddRaftVoterRequest(voter_id=7),
     81: lambda _: RemoveRaftVoterRequest(voter_id=7),
+    **{78 + number: share_member(api) for number, api in enumerate(FETCH_REQUESTS)},
+    **{key: share_group(api) for api, (key, _) in GROUP_REQUESTS.items()},
+    **{83 + number: share_state(api) for number, api in enumerate(STATE_REQUESTS)},
 }
 
 

@@ -12,7 +12,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from tests.support.talk.dialogue import Dialogue
 from tests.support.talk.requests import produce
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+GROUP, TRANSACTION = 0, 1
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -52,12 +52,6 @@ def test_simultaneous_requests_wait_for_the_same_topic(talk: Dialogue) -> None:
     talk.release_syncs()
     assert [found.key for found in first.answer.coordinators] == ["a"]
     assert [found.key for found in second.answer.coordinators] == ["b"]
-
-
-def test_share_groups_are_not_there_yet(talk: Dialogue) -> None:
-    request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=["a"])
-    (found,) = talk.ask(request).coordinators
-    assert (found.error_code, found.node_id) == (ErrorCode.INVALID_REQUEST, -1)
 
 
 def test_an_internal_topic_that_is_asked_for_by_name_is_made_properly(talk: Dialogue) -> None:

@@ -8,6 +8,7 @@ from barnabas.model.permissions import Operation, ResourceType
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS
 from tests.support.talk.rights_table import RESOURCES
+from tests.support.talk.share_state_requests import STATE_REQUESTS
 
 CONFIGS = "{0} topic or {0} group or {0} cluster"
 
@@ -34,6 +35,13 @@ TABLE = {
     "LeaveGroup": "READ group",
     "Heartbeat": "READ group",
     "ConsumerGroupHeartbeat": "READ group, DESCRIBE topic",
+    "ShareFetch": "READ group, READ topic",
+    "ShareAcknowledge": "READ group, READ topic",
+    "ShareGroupHeartbeat": "READ group, DESCRIBE topic",
+    "ShareGroupDescribe": "DESCRIBE group, DESCRIBE topic",
+    "DescribeShareGroupOffsets": "DESCRIBE group, DESCRIBE topic",
+    "AlterShareGroupOffsets": "READ group, READ topic",
+    "DeleteShareGroupOffsets": "DELETE group, READ topic",
     "DescribeGroups": "DESCRIBE group",
     "ConsumerGroupDescribe": "DESCRIBE group, DESCRIBE topic",
     "ListGroups": "DESCRIBE cluster or DESCRIBE group",
@@ -70,6 +78,7 @@ TABLE = {
     "RenewDelegationToken": "",
     "ExpireDelegationToken": "",
     "DescribeDelegationToken": "DESCRIBE token or DESCRIBE_TOKENS user",
+    **dict.fromkeys(STATE_REQUESTS, "CLUSTER_ACTION cluster"),
     "ApiVersions": "",
     "DescribeCluster": "",
     "GetTelemetrySubscriptions": "",

@@ -1,6 +1,7 @@
 """Tests how pushes of clients become series: the protocol, and the table of clients."""
 
 import json
+import math
 from struct import pack
 
 import pytest
@@ -128,6 +129,20 @@ def test_counts_since_the_start_of_a_client_are_not_added_twice() -> None:
     for sent in (5, 8, 3):  # it started again before the last one
         table.apply(key(), pushed(total(SENT, point(sent), temporality=2)), 0.0)
     assert series(table) == [("kafka_client_producer_record_send_total", "shop", 11.0)]
+
+
+@pytest.mark.parametrize("instances", [("idle", "busy"), ("busy", "idle")])
+def test_what_an_instance_has_not_measured_hides_nothing(instances: tuple[str, str]) -> None:
+    """Java sends NaN for averages and maxima of nothing."""
+    table = ClientMetricsTable()
+    for instance in instances:
+        rate, sent = (math.nan, math.nan) if instance == "idle" else (9.0, 2.0)
+        content = pushed(gauge(RATE, point(rate)), total(SENT, point(sent), temporality=2))
+        table.apply(key(instance=instance), content, 0.0)
+    assert series(table) == [
+        ("kafka_client_producer_record_send_rate", "shop", 9.0),
+        ("kafka_client_producer_record_send_total", "shop", 2.0),
+    ]
 
 
 def test_a_client_is_forgotten_two_intervals_after_its_last_push() -> None:

@@ -13,6 +13,7 @@ from barnabas.monitor.lag_rules import (
     WINDOW,
     Loss,
     eta_s,
+    last_eta_s,
     loss,
     retention_margin_s,
     speed,
@@ -99,6 +100,21 @@ def test_eta(
     lag: int | None, read: float | None, write: float | None, expected: float | None
 ) -> None:
     assert eta_s(lag, read, write) == expected
+
+
+@pytest.mark.parametrize(
+    ("etas", "expected"),
+    [
+        ([5.0, 0.0], 5.0),
+        ([0.0, NEVER, None], NEVER),
+        ([0.0, None], None),
+        ([], None),
+    ],
+)
+def test_a_group_is_done_when_its_last_partition_is(
+    etas: list[float | None], expected: float | None
+) -> None:
+    assert last_eta_s(etas) == expected
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Tests that a third kind of coordinator needs one row: a counter that is registered here."""
+"""Tests that another kind of coordinator needs one row: a counter that is registered here."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.metadata.image import GROUPS_TOPIC, INTERNAL_TOPICS, TRANSACTIONS_TOPIC
+from barnabas.metadata.image import (
+    GROUPS_TOPIC,
+    INTERNAL_TOPICS,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from barnabas.model.coordination import CoordinatorRecord, Outcome, ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
@@ -52,7 +57,7 @@ class Counters:
 
 
 class Registered:
-    """The third kind on one broker."""
+    """Another kind on one broker."""
 
     def __init__(self, node: Node) -> None:
         self.closed: list[int] = []
@@ -133,9 +138,10 @@ def test_clients_see_the_topic_as_internal(tmp_path: Path) -> None:
 
 def test_a_kind_is_registered_once(tmp_path: Path) -> None:
     node = Dialogue(tmp_path).node
-    assert list(node.coordinators.topics) == [GROUPS_TOPIC, TRANSACTIONS_TOPIC]
+    known = [GROUPS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC]
+    assert list(node.coordinators.topics) == known
     Registered(node)
-    assert list(node.coordinators.topics) == [GROUPS_TOPIC, TRANSACTIONS_TOPIC, TOPIC]
+    assert list(node.coordinators.topics) == [*known, TOPIC]
     with pytest.raises(AssertionError):
         Registered(node)
 

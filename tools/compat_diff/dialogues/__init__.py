@@ -9,6 +9,9 @@ from tools.compat_diff.dialogues import (
     groups,
     producing,
     security,
+    share_fetching,
+    share_groups,
+    sharing,
     topics,
     transactions,
 )
@@ -23,6 +26,9 @@ WRITTEN: dict[str, Dialogue] = {
     **committing.WRITTEN,
     **consumer_groups.WRITTEN,
     **transactions.WRITTEN,
+    **share_groups.WRITTEN,
+    **share_fetching.WRITTEN,
+    **sharing.WRITTEN,
     **cluster.WRITTEN,
     **security.WRITTEN,
 }

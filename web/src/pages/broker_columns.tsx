@@ -36,7 +36,7 @@ function busy(row: BrokerRow) {
 
 export const BROKER_COLUMNS: Column<BrokerRow>[] = [
   { key: 'id', title: 'Broker', width: 168, grow: true, rank: 0, cell: (row) => <BrokerName row={row} />, by: (row) => row.id },
-  { key: 'state', title: 'State', width: 112, rank: 1, cell: (row) => <BrokerState state={row.state} />, by: (row) => row.state },
+  { key: 'state', title: 'State', width: 112, rank: 1, line: true, cell: (row) => <BrokerState state={row.state} />, by: (row) => row.state },
   { key: 'loop_busy_ratio', title: 'Loop busy', width: 128, rank: 3, cell: busy, by: (row) => row.loop_busy_ratio },
   { key: 'disk_used_ratio', title: 'Disk used', width: 128, rank: 2, cell: disk, by: (row) => row.disk_used_ratio },
   { key: 'bytes_in_per_s', title: 'In', width: 96, right: true, rank: 4, line: true, cell: (row) => <Num short={bytesRate(row.bytes_in_per_s)} exact={exact(row.bytes_in_per_s, 'bytes a second')} />, by: (row) => row.bytes_in_per_s },

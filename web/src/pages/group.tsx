@@ -17,12 +17,12 @@ const MARGIN_SHORT_S = 3600;
 
 const PARTITIONS: Column<GroupPartition>[] = [
   { key: 'partition', title: 'Partition', width: 184, grow: true, rank: 0, cell: (row) => <a class="row-link" href={href(path('topics', row.topic, 'partitions'))}><Name text={`${row.topic}-${row.partition}`} /></a>, by: (row) => `${row.topic}-${row.partition}` },
-  { key: 'status', title: 'Status', width: 104, rank: 1, cell: (row) => <StatusOf status={row.status} />, by: (row) => row.status },
+  { key: 'status', title: 'Status', width: 104, rank: 1, line: true, cell: (row) => <StatusOf status={row.status} />, by: (row) => row.status },
   { key: 'lag_s', title: 'Lag, time', hint: 'How long ago the oldest record that waits was written', width: 96, right: true, rank: 2, line: true, cell: (row) => <Num short={duration(row.lag_s)} exact={seconds(row.lag_s)} />, by: (row) => row.lag_s },
   { key: 'lag', title: 'Lag, records', width: 112, right: true, rank: 3, line: true, cell: (row) => <Num short={count(row.lag)} exact={exact(row.lag, 'records')} />, by: (row) => row.lag },
   { key: 'read_per_s', title: 'Reads', width: 96, right: true, rank: 5, cell: (row) => <Num short={rate(row.read_per_s)} exact={exact(row.read_per_s, 'records a second')} />, by: (row) => row.read_per_s },
-  { key: 'committed', title: 'Committed', hint: 'The committed offset', width: 120, right: true, rank: 6, cell: (row) => <span class="mono">{integer(row.committed)}</span>, by: (row) => row.committed },
-  { key: 'end', title: 'End', hint: 'The high watermark', width: 120, right: true, rank: 7, cell: (row) => <span class="mono">{integer(row.end)}</span>, by: (row) => row.end },
+  { key: 'committed', title: 'Committed', hint: 'The committed offset', width: 120, right: true, rank: 6, line: true, cell: (row) => <span class="mono">{integer(row.committed)}</span>, by: (row) => row.committed },
+  { key: 'end', title: 'End', hint: 'The high watermark', width: 120, right: true, rank: 7, line: true, cell: (row) => <span class="mono">{integer(row.end)}</span>, by: (row) => row.end },
   { key: 'retention_margin_s', title: 'Deleted in', hint: 'When retention reaches the committed offset', width: 104, right: true, rank: 8, cell: (row) => <Num short={duration(row.retention_margin_s)} exact={seconds(row.retention_margin_s)} />, by: (row) => row.retention_margin_s },
   { key: 'lost_records', title: 'Lost', hint: 'Records deleted before the group read them', width: 80, right: true, rank: 9, cell: (row) => (row.lost_records > 0 ? <span class="state critical">{count(row.lost_records)}</span> : <span class="zero">0</span>), by: (row) => row.lost_records },
   { key: 'client_id', title: 'Client', width: 160, rank: 4, cell: (row) => <span title={row.member_id ?? undefined}>{row.client_id ?? '–'}</span>, by: (row) => row.client_id },

@@ -30,7 +30,7 @@ function etaOf(row: GroupRow) {
 
 export const GROUP_COLUMNS: Column<GroupRow>[] = [
   { key: 'name', title: 'Group', width: 200, grow: true, rank: 0, cell: (row) => <GroupLink name={row.name} />, by: (row) => row.name },
-  { key: 'status', title: 'Status', width: 104, rank: 1, cell: (row) => <StatusOf status={row.status} />, by: (row) => row.status },
+  { key: 'status', title: 'Status', width: 104, rank: 1, line: true, cell: (row) => <StatusOf status={row.status} />, by: (row) => row.status },
   { key: 'state', title: 'State', hint: 'Of the group’s membership, in Kafka’s words', width: 144, rank: 7, cell: (row) => stateWords(row.state), by: (row) => row.state },
   { key: 'lag_s', title: 'Lag, time', hint: 'How long ago the oldest record that waits was written', width: 96, right: true, rank: 2, line: true, cell: (row) => <Num short={duration(row.lag_s)} exact={seconds(row.lag_s)} />, by: (row) => row.lag_s },
   { key: 'lag', title: 'Lag, records', width: 112, right: true, rank: 3, line: true, cell: (row) => <Num short={count(row.lag)} exact={exact(row.lag, 'records')} />, by: (row) => row.lag },

@@ -92,10 +92,10 @@ function Charts({ history }: { history: Overview['history'] }) {
   return (
     <div class="charts">
       <Chart title="Records" unit="per second" times={times} format={rate} lines={[{ label: 'Records', values: history.records_per_s }]} />
-      <Chart title="Traffic" unit="bytes per second" times={times} format={bytesRate}
+      <Chart ofMetrics title="Traffic" unit="bytes per second" times={times} format={bytesRate}
         lines={[{ label: 'In', values: history.bytes_in_per_s }, { label: 'Out', values: history.bytes_out_per_s }]} />
       <Chart title="Lag of all groups" unit="records" times={times} format={count} lines={[{ label: 'Lag', values: history.lag }]} />
-      <Chart title="Produce p99" unit="time to answer" isTime times={times} format={duration} lines={[{ label: 'Produce p99', values: history.produce_p99_s }]} />
+      <Chart ofMetrics title="Produce p99" unit="time to answer" isTime times={times} format={duration} lines={[{ label: 'Produce p99', values: history.produce_p99_s }]} />
     </div>
   );
 }

@@ -32,8 +32,8 @@ function ago(ms: Maybe<number>): string {
 const COLUMNS: Column<Row>[] = [
   { key: 'id', title: 'Broker', width: 140, grow: true, rank: 0, cell: (row) => <a class="row-link" href={href(path('brokers', row.id))}>Broker {row.id}</a>, by: (row) => row.id },
   { key: 'role', title: 'Role', width: 120, rank: 1, cell: (row) => row.role, by: (row) => row.role },
-  { key: 'lag', title: 'Behind', hint: 'Records of metadata behind the leader', width: 120, right: true, rank: 1, cell: (row) => <Num short={integer(row.lag)} exact={exact(row.lag, 'records')} />, by: (row) => row.lag },
-  { key: 'last_contact_ms', title: 'Last contact', width: 120, right: true, rank: 2, cell: (row) => <Num short={ago(row.last_contact_ms)} exact={exact(row.last_contact_ms, 'ms ago')} />, by: (row) => row.last_contact_ms },
+  { key: 'lag', title: 'Behind', hint: 'Records of metadata behind the leader', width: 120, right: true, rank: 1, line: true, cell: (row) => <Num short={integer(row.lag)} exact={exact(row.lag, 'records')} />, by: (row) => row.lag },
+  { key: 'last_contact_ms', title: 'Last contact', width: 120, right: true, rank: 2, line: true, cell: (row) => <Num short={ago(row.last_contact_ms)} exact={exact(row.last_contact_ms, 'ms ago')} />, by: (row) => row.last_contact_ms },
 ];
 
 export function QuorumSection() {

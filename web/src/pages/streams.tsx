@@ -24,7 +24,7 @@ const ms = (value: number | null) => duration(value === null ? null : value / 10
 
 const COLUMNS: Column<StreamRow>[] = [
   { key: 'name', title: 'Query', width: 200, grow: true, rank: 0, cell: (row) => <a class="row-link" href={href(path('streams', row.name))}><Name text={row.name} /></a>, by: (row) => row.name },
-  { key: 'state', title: 'State', width: 112, rank: 1, cell: (row) => <StreamState row={row} />, by: (row) => row.state },
+  { key: 'state', title: 'State', width: 112, rank: 1, line: true, cell: (row) => <StreamState row={row} />, by: (row) => row.state },
   { key: 'rows_per_s', title: 'Rows/s', width: 96, right: true, rank: 2, line: true, cell: (row) => <Num short={rate(row.rows_per_s)} exact={exact(row.rows_per_s, 'rows a second')} />, by: (row) => row.rows_per_s },
   { key: 'lag', title: 'Lag', width: 96, right: true, rank: 3, line: true, cell: (row) => <Num short={count(row.lag)} exact={exact(row.lag, 'records')} />, by: (row) => row.lag },
   { key: 'batch_ms', title: 'Batch', hint: 'How long the last micro-batch took', width: 96, right: true, rank: 4, line: true, cell: (row) => <Num short={ms(row.batch_ms)} exact={exact(row.batch_ms, 'ms')} />, by: (row) => row.batch_ms },

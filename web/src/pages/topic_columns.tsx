@@ -20,7 +20,7 @@ export function groupsOf(row: TopicRow): number {
 
 export const TOPIC_COLUMNS: Column<TopicRow>[] = [
   { key: 'name', title: 'Topic', width: 200, grow: true, rank: 0, cell: (row) => <TopicLink name={row.name} />, by: (row) => row.name },
-  { key: 'trouble', title: 'State', width: 152, rank: 1, cell: (row) => <TroubleOf trouble={row.trouble} />, by: (row) => row.trouble ?? '' },
+  { key: 'trouble', title: 'State', width: 152, rank: 1, line: true, cell: (row) => <TroubleOf trouble={row.trouble} />, by: (row) => row.trouble ?? '' },
   { key: 'partitions', title: 'Partitions', width: 96, right: true, rank: 4, line: true, cell: (row) => integer(row.partitions), by: (row) => row.partitions },
   { key: 'replication_factor', title: 'Copies', hint: 'The replication factor', width: 80, right: true, rank: 8, cell: (row) => integer(row.replication_factor), by: (row) => row.replication_factor },
   { key: 'records', title: 'Records', hint: 'End less start offsets: an upper bound where topics are compacted', width: 96, right: true, rank: 5, cell: (row) => <Num short={count(row.records)} exact={exact(row.records, 'records')} />, by: (row) => row.records },

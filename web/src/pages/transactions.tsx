@@ -17,7 +17,7 @@ function age(row: Transaction) {
 
 const COLUMNS: Column<Transaction>[] = [
   { key: 'transactional_id', title: 'Transactional id', width: 200, grow: true, rank: 0, cell: (row) => <span class="with-copy"><Name text={row.transactional_id} /><Copy text={`barnabas txn abort ${shellWord(row.transactional_id)}`} label="Copy the command that ends it" /></span>, by: (row) => row.transactional_id },
-  { key: 'hanging', title: 'Verdict', width: 112, rank: 1, cell: (row) => (row.hanging ? <State tone="critical" word="hanging" title="Open for longer than its timeout" /> : <State tone="good" word="open" />), by: (row) => (row.hanging ? 0 : 1) },
+  { key: 'hanging', title: 'Verdict', width: 112, rank: 1, line: true, cell: (row) => (row.hanging ? <State tone="critical" word="hanging" title="Open for longer than its timeout" /> : <State tone="good" word="open" />), by: (row) => (row.hanging ? 0 : 1) },
   { key: 'since_ms', title: 'Open for', width: 104, right: true, rank: 2, cell: age, by: (row) => (row.since_ms === null ? null : -row.since_ms) },
   { key: 'state', title: 'State', width: 144, rank: 3, cell: (row) => stateWords(row.state), by: (row) => row.state },
   { key: 'topics', title: 'Topics', width: 240, rank: 4, line: true, cell: (row) => <span title={row.topics.join('\n')}>{row.topics.join(', ')}</span>, by: (row) => row.topics.length },

@@ -2,7 +2,8 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { clock, time } from '../lib/format';
+import { session } from '../api/session';
+import { clock, day, time } from '../lib/format';
 import { isDark, token } from '../lib/theme';
 
 export interface Line {
@@ -19,6 +20,8 @@ interface ChartProps {
   /** The values are seconds: the axis has steps of seconds, minutes and hours. */
   isTime?: boolean;
   height?: number;
+  /** The values come from the brokers' /metrics. */
+  ofMetrics?: boolean;
 }
 
 const SHARED = uPlot.sync('page');
@@ -26,6 +29,19 @@ const FONT = '11px system-ui, sans-serif';
 const GAP_STEPS = 3;
 
 const TIME_STEPS = [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
+
+const MINUTE = 60;
+const DAY = 86_400;
+const CLOCK_STEPS = TIME_STEPS.filter((step) => step >= 1).concat([2, 7, 14, 30, 60, 120, 365].map((days) => days * DAY));
+
+/** The times of an axis: with seconds where steps are shorter than a minute, days where they are whole days. */
+function clockTicks(seconds: number[], step: number): string[] {
+  return seconds.map((each) => {
+    const ms = each * 1000;
+    if (step >= DAY) return day(ms).slice(5);
+    return step < MINUTE ? clock(ms) : clock(ms).slice(0, 5);
+  });
+}
 
 function axis(format: (value: number) => string, size: number): uPlot.Axis {
   return {
@@ -88,10 +104,11 @@ function options(width: number, props: ChartProps, update: (plot: uPlot) => void
     },
     scales: {
       x: { time: true },
-      y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1e-9) * 1.1] },
+      // Nothing but zeros: an axis to 1, since one to 0 would say 0 at each line.
+      y: { range: (_, low, high) => [Math.min(0, low ?? 0), ((high ?? 0) > 0 ? (high ?? 0) : 1) * 1.1] },
     },
     axes: [
-      { ...axis((value) => clock(value * 1000).slice(0, 5), 22), space: 72 },
+      { ...axis(String, 22), space: 72, incrs: CLOCK_STEPS, values: (_, splits, __, ___, step) => clockTicks(splits, step) },
       { ...axis(short, 56), space: 32, ...(props.isTime ? { incrs: TIME_STEPS } : {}) },
     ],
     series: [
@@ -114,6 +131,7 @@ export function Chart(props: ChartProps) {
   const legend = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const dark = isDark.value;
+  const isKnown = props.lines.some((line) => line.values?.some((value) => value != null));
   const labels = props.lines.map((line) => line.label).join('\n');
 
   useEffect(() => {
@@ -131,7 +149,7 @@ export function Chart(props: ChartProps) {
       made.destroy();
       plot.current = null;
     };
-  }, [dark, labels, props.height]);
+  }, [dark, labels, props.height, isKnown]);
 
   useEffect(() => plot.current?.setData(withGaps(props.times, props.lines)), [props.times]);
 
@@ -155,7 +173,8 @@ export function Chart(props: ChartProps) {
           ))}
         </span>
       </figcaption>
-      <div class="chart-area" ref={frame} role="img" aria-label={`${props.title} in ${props.unit}. At ${time(last)}: ${latest}`} />
+      {!isKnown && <p class="chart-unknown">{props.ofMetrics && !session.value?.features.metrics ? 'Unknown without the brokers’ metrics: start the console with --metrics.' : 'No values yet.'}</p>}
+      {isKnown && <div class="chart-area" ref={frame} role="img" aria-label={`${props.title} in ${props.unit}. At ${time(last)}: ${latest}`} />}
     </figure>
   );
 }

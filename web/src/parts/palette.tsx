@@ -36,9 +36,9 @@ function pageItems(): Item[] {
   return [...pages, ...actions];
 }
 
-function matching(text: string): Item[] {
+function matching(items: Item[], text: string): Item[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return pageItems().filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
+  return items.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
 }
 
 /** Addresses from the server may only lead into the console. */
@@ -69,7 +69,8 @@ export function Palette() {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const found = useFound(text);
-  const items = [...matching(text).slice(0, text === '' ? 20 : 6), ...found];
+  // What was found for an earlier text stays until the answer comes, as far as it still matches.
+  const items = [...matching(pageItems(), text).slice(0, text === '' ? 20 : 6), ...matching(found, text)];
   const current = Math.min(at, items.length - 1);
   // Before the next key is pressed.
   useLayoutEffect(() => dialog.current?.showModal(), []);

@@ -143,7 +143,7 @@ function TopBar() {
           </>
         )}
       </a>
-      <button class="finder" type="button" aria-label="Search or command" onClick={() => (paletteOpen.value = true)}>
+      <button class="finder" type="button" onClick={() => (paletteOpen.value = true)}>
         <Icon name="search" />
         <span>Search or command</span>
         <kbd aria-hidden="true">Ctrl K</kbd>

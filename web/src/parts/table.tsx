@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { query, setQuery } from '../lib/place';
-import { isPhone } from '../lib/screen';
+import { isNarrow, isPhone } from '../lib/screen';
 
 export interface Column<T> {
   key: string;
@@ -15,7 +15,7 @@ export interface Column<T> {
   right?: boolean;
   /** Columns with a higher rank go first where there is no room; 0 never goes. */
   rank: number;
-  /** On phones, a second line of the row names it if there is no room. */
+  /** On narrow screens, a second line of the row names it if there is no room. */
   line?: boolean;
   fixed?: boolean;
   cell: (row: T) => ComponentChildren;
@@ -43,7 +43,8 @@ const PHONE_ROW = 52;
 const ALL_MAX = 120;
 const OVERSCAN = 12;
 const PADDING = 16;
-const LINE_COLUMNS = 2;
+const PHONE_LINE_COLUMNS = 2;
+const LINE_COLUMNS = 4;
 
 /** The columns that fit into a width, by their rank. */
 export function fitting<T>(columns: Column<T>[], width: number): Column<T>[] {
@@ -61,7 +62,7 @@ export function fitting<T>(columns: Column<T>[], width: number): Column<T>[] {
 /** The most important of the columns that have no room, as many as a second line holds. */
 function secondLine<T>(all: Column<T>[], shown: Column<T>[]): Column<T>[] {
   const left = all.filter((column) => column.line && !shown.includes(column));
-  return left.sort((a, b) => a.rank - b.rank).slice(0, LINE_COLUMNS);
+  return left.sort((a, b) => a.rank - b.rank).slice(0, isPhone.value ? PHONE_LINE_COLUMNS : LINE_COLUMNS);
 }
 
 function useWidth(ref: { current: HTMLElement | null }): number {
@@ -129,7 +130,7 @@ function HeadCell<T>(props: { column: Column<T>; sort: string; sortName: string 
   );
 }
 
-/** The second line of a row on phones: what the columns without room say. */
+/** The second line of a row on narrow screens: what the columns without room say. */
 function Line<T>({ columns, row }: { columns: Column<T>[]; row: T }) {
   return (
     <div class="line">
@@ -199,7 +200,7 @@ export function Grid<T>(props: GridProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const width = useWidth(frame);
   const columns = fitting(props.columns, width);
-  const lines = isPhone.value ? secondLine(props.columns, columns) : [];
+  const lines = isNarrow.value ? secondLine(props.columns, columns) : [];
   const height = lines.length > 0 ? PHONE_ROW : ROW;
   const [first, end] = useWindow(body, props.total, height);
   useLayoutEffect(() => props.onWindow?.(first, end), [first, end, props.total]);

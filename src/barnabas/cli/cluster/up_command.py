@@ -14,6 +14,7 @@ import typer
 from barnabas.admin.wording import plural
 from barnabas.cli.cluster.ensemble import Ensemble
 from barnabas.cli.cluster.local_cluster import HOST, LocalCluster, is_free, load, new_cluster
+from barnabas.cli.common.child_console import ChildConsole, require_extra
 from barnabas.cli.common.duration_option import parse_duration_ms
 from barnabas.cli.common.extras import needs_extra
 from barnabas.cli.common.failure import CommandError, warn
@@ -89,6 +90,8 @@ def up(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Start a local cluster."""
     patience_s = parse_duration_ms(timeout, "--timeout") / 1000
+    if console:
+        require_extra()
     is_new = load(data) is None
     cluster = _remembered_or_new(data, brokers, port)
     cluster = _with_replication(cluster, replication_factor, min_isr, config)
@@ -143,15 +146,19 @@ def _console(cluster: LocalCluster, *, wanted: bool) -> Iterator[str | None]:
     if not wanted:
         yield None
         return
-    with needs_extra("console"):
-        import starlette  # noqa: F401 - a clear message here, not from the child
-    from barnabas.cli.common.child_console import ChildConsole
-
     login = ["--config", str(cluster.client_file)] if cluster.is_secure else []
     port = CONSOLE_PORT if is_free(CONSOLE_PORT) else 0
     urls: list[str] = []
     more = ["--name", cluster.folder.name, *login]
-    child = ChildConsole(cluster.bootstrap, f"{HOST}:{port}", more, urls.append)
+    child = ChildConsole(
+        cluster.bootstrap,
+        f"{HOST}:{port}",
+        more,
+        on_ready=urls.append,
+        on_end=lambda code: warn(
+            f"The web console ended with exit code {code}; the brokers continue"
+        ),
+    )
     try:
         child.wait_ready(CONSOLE_PATIENCE_S)
         yield urls[0] if urls else None

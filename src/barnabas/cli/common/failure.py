@@ -62,6 +62,9 @@ def _sentence(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or 'input'}: {error.strerror or error}"
+    client = sys.modules.get("barnabas.client.errors")
+    if client is not None and isinstance(error, client.ClientError):
+        return str(error)
     kafka = sys.modules.get("confluent_kafka")
     if kafka is None or not isinstance(error, kafka.KafkaException):
         return None

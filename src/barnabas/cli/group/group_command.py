@@ -1,4 +1,4 @@
-"""`barnabas group`: list, describe, reset and delete consumer groups."""
+"""`barnabas group`: list, describe, reset and delete consumer groups and share groups."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from rich.console import Group as Stack
     from rich.console import RenderableType
 
-    from barnabas.admin.groups.group_admin import Groups
+    from barnabas.admin.groups.group_admin import Groups, Listing
     from barnabas.admin.groups.group_lag import Report
+    from barnabas.admin.groups.share_group_admin import ShareGroup, ShareGroupAdmin
     from barnabas.admin.scopes import Place
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -48,6 +49,7 @@ class Type(StrEnum):
 
     CLASSIC = "Classic"
     CONSUMER = "Consumer"
+    SHARE = "Share"
 
 
 def complete_group(context: typer.Context, incomplete: str) -> list[str]:
@@ -82,17 +84,25 @@ def list_groups(
     types: Annotated[
         list[Type] | None,
         typer.Option(
-            "--type", case_sensitive=False, help="Only groups of this protocol; may be repeated."
+            "--type", case_sensitive=False, help="Only groups of this type; may be repeated."
         ),
     ] = None,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     properties: Properties = None,
 ) -> None:
-    """List consumer groups."""
+    """List consumer groups and share groups."""
     from barnabas.admin.groups.group_admin import Groups
+    from barnabas.admin.groups.share_group_admin import ShareGroupAdmin
 
-    found = Groups(bootstrap, properties).listings(states or (), types or (), warn)
+    found: list[Listing] = []
+    classic = [each for each in types or () if each is not Type.SHARE]
+    if classic or not types:
+        found += Groups(bootstrap, properties).listings(states or (), classic, warn)
+    if Type.SHARE in (types or (Type.SHARE,)):
+        shares = ShareGroupAdmin(bootstrap, properties).listings(warn)
+        found += [each for each in shares if not states or each.state in states]
+    found.sort(key=lambda each: each.group)
     if as_json:
         print_json([asdict(each) for each in found])
         return
@@ -112,11 +122,18 @@ def describe(
 ) -> None:
     """Show members, assignments, and lag in records and seconds."""
     from barnabas.admin.groups.group_lag import Lags
+    from barnabas.admin.groups.share_group_admin import ShareGroupAdmin
+    from barnabas.cli.group.share_group_views import with_share_groups
 
+    shares = ShareGroupAdmin(bootstrap, properties)
     with Lags(bootstrap, properties) as lags:
-        reports = _checked(lags.report(names))
+
+        def look() -> "list[Report | ShareGroup]":
+            return with_share_groups(lags.report(names), shares)
+
+        reports = look()
         if watching:
-            _watch(lambda: lags.report(names), interval, as_json=as_json)
+            _watch(look, interval, as_json=as_json)
         elif as_json:
             print_json([each.as_json() for each in reports])
         else:
@@ -146,14 +163,18 @@ def delete(
     properties: Properties = None,
 ) -> None:
     """Delete groups without members, or their committed offsets for a topic."""
-    from barnabas.admin.groups.group_admin import Groups, no_group
+    from barnabas.admin.groups.group_admin import Groups
+    from barnabas.admin.groups.share_group_admin import ShareGroupAdmin
+    from barnabas.cli.group.share_group_views import required
 
-    groups = Groups(bootstrap, properties)
-    missing = next((each.name for each in groups.describe(names) if not each.exists), None)
-    if missing is not None:
-        raise no_group(missing)
+    groups, shares = Groups(bootstrap, properties), ShareGroupAdmin(bootstrap, properties)
+    share_groups = {
+        each.name: required(shares, each.name) for each in groups.describe(names) if not each.exists
+    }
     for name in names:
-        if scopes:
+        if name in share_groups:
+            _delete_share(shares, share_groups[name], scopes, yes=yes)
+        elif scopes:
             places = _committed(groups, name, scopes)
             if yes or typer.confirm(f"Delete what group {name} has committed there?", err=True):
                 _delete_commits(bootstrap, properties, name, places)
@@ -162,16 +183,25 @@ def delete(
             say(f"Deleted group {name}")
 
 
-def _checked(reports: "list[Report]") -> "list[Report]":
-    from barnabas.admin.groups.group_admin import no_group
+def _delete_share(
+    shares: "ShareGroupAdmin", group: "ShareGroup", scopes: list[str] | None, *, yes: bool
+) -> None:
+    from barnabas.cli.group.share_group_views import topics_of
 
-    for report in reports:
-        if not report.group.exists:
-            raise no_group(report.group.name)
-    return reports
+    name = group.name
+    if scopes:
+        topics = topics_of(group, scopes)
+        if yes or typer.confirm(f"Delete how far share group {name} is there?", err=True):
+            shares.forget(name, topics)
+            say(f"Deleted how far group {name} is in {plural(len(topics), 'topic')}")
+    elif yes or typer.confirm(f"Delete share group {name} and how far it is?", err=True):
+        shares.delete(name)
+        say(f"Deleted group {name}")
 
 
-def _watch(look: "Callable[[], list[Report]]", interval_s: float, *, as_json: bool) -> None:
+def _watch(
+    look: "Callable[[], list[Report | ShareGroup]]", interval_s: float, *, as_json: bool
+) -> None:
     from barnabas.cli.common.watch import every, watch
 
     if not as_json:
@@ -183,15 +213,22 @@ def _watch(look: "Callable[[], list[Report]]", interval_s: float, *, as_json: bo
         return
 
 
-def _picture(reports: "list[Report]") -> "Stack":
+def _picture(reports: "list[Report | ShareGroup]") -> "Stack":
     from rich.console import Group as Stack
 
     return Stack(*(part for report in reports for part in _parts(report)))
 
 
-def _parts(report: "Report") -> "list[RenderableType]":
+def _parts(report: "Report | ShareGroup") -> "list[RenderableType]":
     from rich.text import Text
 
+    from barnabas.admin.groups.share_group_admin import ShareGroup
+    from barnabas.cli.group.share_group_views import share_parts
+
+    if isinstance(report, ShareGroup):
+        return share_parts(
+            report, {each.member_id: _assigned(each.partitions) for each in report.members}
+        )
     group = report.group
     head = [f"Group {group.name}", group.type, group.state, group.assignor]
     if group.coordinator is not None:

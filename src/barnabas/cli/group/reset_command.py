@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from barnabas.admin.groups.reset_targets import Move, Target
 
 HELP = """Reset the committed offsets of a group; without --execute it only shows the changes.
+
+For a share group it is the start offsets: records before them count as done.
 
 Select partitions (--topic, --all-topics, or a file) and a target (one of the --to options,
 --shift-by, --by-duration, --from-file). The group must have no members.
@@ -97,18 +99,39 @@ def reset(  # noqa: PLR0913 - one parameter an option
         from_file=from_file,
     )
     _check_scope(scopes, all_topics=all_topics, from_file=from_file is not None)
+    moves = _moves(group, target, scopes or (), bootstrap, properties, execute=execute)
+    _show(group, moves, execute=execute, export=export, as_json=as_json)
+
+
+def _moves(
+    name: str,
+    target: "Target",
+    scopes: Sequence[str],
+    bootstrap: str,
+    properties: list[str] | None,
+    *,
+    execute: bool,
+) -> "list[Move]":
+    """Return what changes, and change it if that is wanted."""
     from barnabas.admin.groups.group_admin import Groups
     from barnabas.admin.groups.group_resets import reset_moves, reset_places
+    from barnabas.admin.groups.share_group_admin import ShareGroupAdmin
 
-    groups = Groups(bootstrap, properties)
-    (found,) = groups.describe([group])
+    groups, shares = Groups(bootstrap, properties), ShareGroupAdmin(bootstrap, properties)
+    (found,) = groups.describe([name])
+    share = None if found.exists else shares.find(name)
+    if share is not None:
+        found = share.as_group()
     _check_members(found, execute=execute)
-    moves = reset_moves(
-        groups, found, reset_places(groups, found, target, scopes or (), warn), target
-    )
+    places = reset_places(groups, found, target, scopes, warn)
+    moves = reset_moves(groups, found, places, target)
     if execute:
-        groups.commit(group, {each.place: each.after for each in moves})
-    _show(group, moves, execute=execute, export=export, as_json=as_json)
+        offsets = {each.place: each.after for each in moves}
+        if share is None:
+            groups.commit(name, offsets)
+        else:
+            shares.move(name, offsets)
+    return moves
 
 
 def _target(**options: object) -> "Target":

@@ -88,6 +88,12 @@ class CelFilter:
             start_new_session=True,
         )
         answer = self._ask({"cel": self._expression}, START_LIMIT_S)
+        if "missing" in answer:
+            self.stop()
+            raise CelError(
+                "CEL needs common-expression-language, which is not installed; run: "
+                "pip install 'barnabas[console]'"
+            )
         if "invalid" in answer:
             self.stop()
             raise CelError(f"The CEL expression is not valid: {answer['invalid']}")

@@ -26,8 +26,13 @@ def main() -> None:
 
 def serve(source: TextIO, target: TextIO) -> None:
     """Answer each line."""
-    import cel
-
+    try:
+        import cel
+    except ModuleNotFoundError:
+        source.readline()
+        target.write(json.dumps({"missing": True}) + "\n")
+        target.flush()
+        return
     program: Any = None
     for line in source:
         asked = json.loads(line)

@@ -100,9 +100,9 @@ def _render(content: bytes, shown: Shown, limit: int) -> tuple[str, str, str | N
         case View.AVRO:
             return _avro(content, shown.schema, limit)
         case View.JSON:
-            text = _json_text(content)
+            text = _json_text(content, limit)
         case View.AUTO:
-            text = _json_text(content) if content[:1] in _JSON_STARTS else None
+            text = _json_text(content, limit) if content[:1] in _JSON_STARTS else None
     if text is not None:
         return "json", text, None
     plain = _plain_text(content)
@@ -120,38 +120,39 @@ def _plain_text(content: bytes) -> str | None:
     return None if _CONTROL.search(text) else text
 
 
-def _json_text(content: bytes) -> str | None:
+def _json_text(content: bytes, limit: int) -> str | None:
     """Return JSON with line breaks and all numbers as they were written; None if it is not JSON."""
     try:
         text = content.decode()
         json.loads(text, parse_float=_as_written, parse_int=_as_written)
     except (ValueError, RecursionError):
         return None
-    return indented(text)
+    return indented(text, limit)
 
 
 def _as_written(_: str) -> None:
     """Do not convert numbers: a long one would take long, and is not needed."""
 
 
-def indented(text: str) -> str:
-    """Return valid JSON with two spaces a level."""
+def indented(text: str, limit: int) -> str:
+    """Return valid JSON with two spaces a level; what is far behind the limit is left out."""
     parts: list[str] = []
-    depth = 0
-    pieces = _PIECE.findall(text)
-    for index, piece in enumerate(pieces):
-        if piece in "{[":
-            depth += 1
-            is_empty = index + 1 < len(pieces) and pieces[index + 1] in "}]"
-            parts.append(piece if is_empty else f"{piece}\n{'  ' * depth}")
-        elif piece in "}]":
+    depth, size, is_begun = 0, 0, False
+    for found in _PIECE.finditer(text):
+        piece = found[0]
+        if piece in "}]":
             depth -= 1
-            is_empty = index > 0 and pieces[index - 1] in "{["
-            parts.append(piece if is_empty else f"\n{'  ' * depth}{piece}")
-        elif piece == ",":
-            parts.append(f",\n{'  ' * depth}")
+            shown = piece if is_begun else f"\n{'  ' * depth}{piece}"
         else:
-            parts.append(": " if piece == ":" else piece)
+            shown = {",": f",\n{'  ' * depth}", ":": ": "}.get(piece, piece)
+            if is_begun:
+                shown = f"\n{'  ' * depth}{shown}"
+            depth += piece in "{["
+        is_begun = piece in "{["
+        parts.append(shown)
+        size += len(shown)
+        if size > limit:
+            break
     return "".join(parts)
 
 

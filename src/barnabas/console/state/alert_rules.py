@@ -1,7 +1,8 @@
 """The shipped alert rules that the console can judge itself, from one state of the cluster.
 
 Names, severities and times are those of docs/operations.md. A rule returns what is wrong now;
-`AlertBoard` adds for how long it has been so.
+`AlertBoard` adds for how long it has been so. One cause raises one alert: rules about consequences
+are silent while a rule about their cause is not.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ MARGIN_S = 3600
 PRODUCE_SLOW_S = 0.1
 LAG_LARGE = 1000
 LOOP_BUSY = 0.9
+STANDING_STILL = (GroupStatus.STOPPED, GroupStatus.STALLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +140,17 @@ def _partitions(where: Callable[[ClusterState], list[Place]], what: str) -> Judg
 
 def _under_replicated(state: ClusterState) -> list[Place]:
     found = state.overview.partitions
-    return [] if found.reassigning else list(found.under_replicated)
+    has_cause = any(
+        each.state != UP or (each.disk_free is not None and each.disk_free < DISK_CRITICAL)
+        for each in state.overview.brokers
+    )
+    return [] if found.reassigning or has_cause else list(found.under_replicated)
 
 
-def _disks(limit: float) -> Judge:
+def _disks(limit: float, least: float = 0) -> Judge:
     def judge(state: ClusterState) -> Iterator[Finding]:
         for each in state.overview.brokers:
-            if each.disk_free is not None and each.disk_free < limit:
+            if each.disk_free is not None and least <= each.disk_free < limit:
                 summary = f"Broker {each.id} has {each.disk_free:.0%} of its disk left"
                 yield Finding(summary, {"broker": str(each.id)}, round(each.disk_free, 4))
 
@@ -156,7 +162,7 @@ def _disks_filling(state: ClusterState) -> Iterator[Finding]:
         disk = state.disks.get(each.id)
         if disk is None or disk.full_in_s is None or each.disk_free is None:
             continue
-        if each.disk_free < DISK_FILLING and disk.full_in_s < FULL_SOON_S:
+        if DISK_CRITICAL <= each.disk_free < DISK_FILLING and disk.full_in_s < FULL_SOON_S:
             when = format_duration(disk.full_in_s * 1000)
             summary = f"The disk of broker {each.id} will be full in {when}"
             yield Finding(summary, {"broker": str(each.id)}, round(disk.full_in_s))
@@ -180,7 +186,8 @@ def _loops_busy(state: ClusterState) -> Iterator[Finding]:
 
 def _late_groups(state: ClusterState) -> Iterator[Finding]:
     for each in state.groups.values():
-        if each.lag_s is not None and each.lag_s > LAG_TIME_S:
+        reads = each.status not in STANDING_STILL
+        if reads and each.lag_s is not None and each.lag_s > LAG_TIME_S:
             summary = f"Group {each.name} is {format_duration(each.lag_s * 1000)} behind"
             yield Finding(summary, {"consumergroup": each.name}, round(each.lag_s))
 
@@ -195,7 +202,7 @@ def _growing_groups(state: ClusterState) -> Iterator[Finding]:
 
 def _stopped_groups(state: ClusterState) -> Iterator[Finding]:
     for each in state.groups.values():
-        if each.status in (GroupStatus.STOPPED, GroupStatus.STALLED) and each.lag:
+        if each.status in STANDING_STILL and each.lag:
             word = "has stopped" if each.status is GroupStatus.STOPPED else "stands still"
             summary = f"Group {each.name} {word} with {plural(each.lag, 'record')} unread"
             yield Finding(summary, {"consumergroup": each.name}, each.lag)
@@ -239,14 +246,14 @@ RULES = (
         300,
         _partitions(_under_replicated, "with replicas out of sync"),
     ),
-    Rule("DiskLow", WARNING, 300, _disks(DISK_LOW)),
+    Rule("DiskLow", WARNING, 300, _disks(DISK_LOW, DISK_CRITICAL)),
     Rule("DiskCritical", CRITICAL, 60, _disks(DISK_CRITICAL)),
     Rule("DiskFullSoon", WARNING, 600, _disks_filling),
     Rule("ProduceSlow", WARNING, 600, _produce_slow),
     Rule("LoopBusy", WARNING, 600, _loops_busy),
     Rule("LagTime", WARNING, 300, _late_groups),
     Rule("LagGrows", WARNING, 300, _growing_groups),
-    Rule("GroupStopped", WARNING, 300, _stopped_groups),
+    Rule("GroupStopped", WARNING, 600, _stopped_groups),
     Rule("GroupLosesRecords", CRITICAL, 300, _losing_groups),
     Rule("QuorumBehind", WARNING, 60, _voters_behind),
 )

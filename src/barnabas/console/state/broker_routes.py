@@ -18,6 +18,7 @@ from barnabas.console.state.series_json import series_json
 from barnabas.console.web.json_answers import finite
 from barnabas.console.web.list_queries import list_query, sort_rows
 from barnabas.console.web.problems import not_found
+from barnabas.monitor.states import BrokerFigures
 from barnabas.wire.wire_failures import LinkError
 
 LOOK_TIMEOUT_S = 5.0
@@ -72,7 +73,7 @@ def broker_routes(parts: ConsoleParts) -> list[Route]:
                 "under_replicated": len(under),
             },
             "quorum": quorum_role(state.overview.quorum, found.id),
-            "slow_requests": [slow_request(each) for each in figures.slow_requests],
+            "slow_requests": slow_requests(figures),
             "restart_safe": {"safe": not risks, "reasons": risks},
             "configs": configs,
             "configs_failure": trouble,
@@ -110,6 +111,12 @@ def quorum_role(quorum: Quorum | None, broker: int) -> dict[str, Any]:
     is_voter = any(each.id == broker for each in quorum.voters)
     role = "leader" if quorum.leader == broker else "voter" if is_voter else "observer"
     return {"role": role, "lag": found.lag, "last_contact_ms": found.last_contact_ms}
+
+
+def slow_requests(figures: BrokerFigures) -> list[dict[str, Any]] | None:
+    """Return the slow requests of a broker; None if they are unknown."""
+    found = figures.slow_requests
+    return None if found is None else [slow_request(each) for each in found]
 
 
 def slow_request(found: Mapping[str, object]) -> dict[str, Any]:

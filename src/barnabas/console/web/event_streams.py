@@ -20,6 +20,8 @@ from barnabas.console.web.json_answers import encode
 from barnabas.console.web.problems import too_many
 
 QUEUED_MAX = 64
+QUEUED_BYTES_MAX = 4 << 20
+"""So much waits for a slow page; one event that is larger waits alone."""
 BEAT_S = 15.0
 WAIT_S = 0.25
 KEEP_ALIVE = b": still here\n\n"
@@ -30,10 +32,18 @@ OPENING = b"retry: %d\n\n" % RETRY_MS
 class EventChannel:
     """One stream of events from a thread to a page."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, queued_max: int = QUEUED_MAX) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queued_max: int = QUEUED_MAX,
+        queued_bytes_max: int = QUEUED_BYTES_MAX,
+    ) -> None:
         self._loop = loop
+        self._queued_max = queued_max
+        self._queued_bytes_max = queued_bytes_max
         self._queue: deque[bytes] = deque()
-        self._room = threading.BoundedSemaphore(queued_max)
+        self._queued_bytes = 0
+        self._room = threading.Condition()
         self._wake = asyncio.Event()
         self._closed = threading.Event()
         self._is_ended = False
@@ -52,16 +62,19 @@ class EventChannel:
     def put_bytes(self, content: bytes) -> bool:
         """Queue a part of a file, and wait for room; return False if the page has gone away."""
         while not self._closed.is_set():
-            if self._room.acquire(timeout=WAIT_S):
-                self._append(content)
-                return True
+            with self._room:
+                if self._room.wait_for(lambda: self._has_room(content), WAIT_S):
+                    self._append(content)
+                    return True
         return False
 
     def offer(self, event: str, data: object, identity: str | None = None) -> bool:
         """Queue an event if there is room; return whether there was."""
-        if self._closed.is_set() or not self._room.acquire(blocking=False):
-            return False
-        self._append(frame(event, data, identity))
+        content = frame(event, data, identity)
+        with self._room:
+            if self._closed.is_set() or not self._has_room(content):
+                return False
+            self._append(content)
         return True
 
     def fail(self, reason: str) -> None:
@@ -95,9 +108,7 @@ class EventChannel:
         try:
             while True:
                 while self._queue:
-                    content = self._queue.popleft()
-                    self._room.release()
-                    yield content
+                    yield self._take()
                 if self._is_ended and not self._queue:
                     return
                 self._wake.clear()
@@ -110,9 +121,23 @@ class EventChannel:
         finally:
             self.close()
 
+    def _has_room(self, content: bytes) -> bool:
+        return not self._queue or (
+            len(self._queue) < self._queued_max
+            and self._queued_bytes + len(content) <= self._queued_bytes_max
+        )
+
     def _append(self, content: bytes) -> None:
         self._queue.append(content)
+        self._queued_bytes += len(content)
         self._signal()
+
+    def _take(self) -> bytes:
+        with self._room:
+            content = self._queue.popleft()
+            self._queued_bytes -= len(content)
+            self._room.notify()
+        return content
 
     def _signal(self) -> None:
         try:

@@ -97,7 +97,7 @@ class ClassicProtocol:
         group = self._groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return self._joining.join(group, request, caller)
-        if group is not None and not group.is_empty:
+        if group is not None and (not group.is_empty or group.type is GroupType.SHARE):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if request.member_id:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)

@@ -32,7 +32,7 @@ from barnabas.groups.consumer.describe import describe
 from barnabas.groups.consumer.member_clocks import Sessions
 from barnabas.groups.consumer.rebalance import Epochs, Matching, Occasion
 from barnabas.groups.consumer.reconciliation import Target, reconcile
-from barnabas.groups.directory import Directory
+from barnabas.groups.directory import Directory, GroupType
 from barnabas.groups.group_counts import GroupCounts
 from barnabas.metadata.image import Image
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome, Scheduler
@@ -218,7 +218,7 @@ class ConsumerProtocol:
             return self._existing(request.group_id), []
         if group is None:
             return ConsumerGroup(request.group_id, self._image), []
-        if group.is_empty:
+        if group.is_empty and group.type is GroupType.CLASSIC:
             return ConsumerGroup(request.group_id, self._image), group.tombstones()
         return self._existing(request.group_id), []
 

@@ -22,10 +22,10 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
     """Raise `ApiError` for an invalid request."""
     epoch = request.member_epoch
     if version >= OWN_MEMBER_ID_FROM or epoch > JOINING or epoch == LEFT:
-        _check_text(request.member_id, "MemberId")
-    _check_text(request.group_id, "GroupId")
-    _check_text(request.instance_id, "InstanceId")
-    _check_text(request.rack_id, "RackId")
+        check_text(request.member_id, "MemberId")
+    check_text(request.group_id, "GroupId")
+    check_text(request.instance_id, "InstanceId")
+    check_text(request.rack_id, "RackId")
     if epoch == JOINING:
         _check_join(request)
     elif epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
@@ -97,7 +97,8 @@ def _check_assignor(name: str | None) -> None:
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, message + ", ".join(ASSIGNORS) + ".")
 
 
-def _check_text(value: str | None, what: str) -> None:
+def check_text(value: str | None, what: str) -> None:
+    """Raise `ApiError` for a text that is empty, or too long for the key of a record."""
     if value is None:
         return
     if not value.strip():

@@ -15,6 +15,7 @@ from barnabas.controller import configs
 from barnabas.handlers.admin import role_configs, tls_configs
 from barnabas.handlers.admin.config_resources import (
     CLIENT_METRICS,
+    GROUP,
     ROLE,
     check_known_broker,
     require_alteration,
@@ -184,6 +185,8 @@ def _replace(
     wanted, name = _wanted(resource), resource.resource_name
     if resource.resource_type == CLIENT_METRICS:
         return configs.replace_client_metrics(node.draft, name, wanted)
+    if resource.resource_type == GROUP:
+        return configs.replace_group(node.draft, name, wanted, node.settings.share)
     if resource_type(resource.resource_type) == "topic":
         return configs.replace_topic(node.draft, name, wanted, node.topic_defaults)
     check_known_broker(node, name)
@@ -213,6 +216,8 @@ def _alter(
         return role_configs.alter(node, name, changes)
     if resource.resource_type == CLIENT_METRICS:
         return configs.alter_client_metrics(node.draft, name, changes)
+    if resource.resource_type == GROUP:
+        return configs.alter_group(node.draft, name, changes, node.settings.share)
     if resource_type(resource.resource_type) == "topic":
         return configs.alter_topic(node.draft, name, changes, node.topic_defaults)
     check_known_broker(node, name)

@@ -2,17 +2,19 @@
 
 The sources of a value, nearest first: the topic, the dynamic configs of this broker, those of all
 brokers, the broker's settings, the built-in default. A topic that still lacks replicas has one
-entry that Kafka does not have, `barnabas.replication.factor`. Roles and subscriptions to
-clients' metrics are described as well (`role_configs.py`, `client_metrics_configs.py`).
+entry that Kafka does not have, `barnabas.replication.factor`. Roles, subscriptions to clients'
+metrics and groups are described as well (`role_configs.py`, `client_metrics_configs.py`,
+`group_configs.py`).
 """
 
 from collections.abc import Callable, Iterator
 
 from barnabas.controller.configs import DynamicSource, altered_names, dynamic_values
 from barnabas.controller.topic_decisions import check_name
-from barnabas.handlers.admin import client_metrics_configs, role_configs
+from barnabas.handlers.admin import client_metrics_configs, group_configs, role_configs
 from barnabas.handlers.admin.config_resources import (
     CLIENT_METRICS,
+    GROUP,
     ROLE,
     check_broker,
     require_description,
@@ -111,6 +113,8 @@ def _describe(
         return role_configs.describe(node, resource.resource_name)
     if resource.resource_type == CLIENT_METRICS:
         return client_metrics_configs.describe(node, resource.resource_name, is_wanted)
+    if resource.resource_type == GROUP:
+        return group_configs.describe(node, resource.resource_name, is_wanted)
     if resource_type(resource.resource_type) == "topic":
         topic = node.image.topics.get(resource.resource_name)
         if topic is None:

@@ -1,8 +1,9 @@
 """ListConfigResources (key 74), versions 0 and 1: the resources that have configs (KIP-1142).
 
 Version 0 asks for subscriptions to metrics of clients. From version 1 on a request names types;
-without any it asks for all types of Kafka. Groups and the loggers of brokers have no configs here,
-so they are not listed. Roles are listed if the request names their type.
+without any it asks for all types of Kafka. The loggers of brokers have no configs here, so they are
+not listed. Of groups, those with configs of their own are listed, as in Kafka. Roles are listed if
+the request names their type.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,6 +48,8 @@ def _names(node: Node, kind: int) -> Iterator[str]:
         yield from node.image.topics
     elif kind == CLIENT_METRICS:
         yield from node.image.client_metrics
+    elif kind == GROUP:
+        yield from node.image.group_configs
     elif kind == ROLE:
         yield from node.image.security.roles
     elif kind == BROKER:

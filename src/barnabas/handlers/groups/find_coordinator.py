@@ -2,9 +2,11 @@
 
 The first call creates the internal topic, and its response waits for that; in Kafka clients retry
 instead. The coordinator is the leader of a key's partition in this broker's metadata. There is none
-while the partition has no leader, or while this broker leads it and has not loaded it. Share groups
-(key type 2) are not supported and refused. A consumer without a group (`NO_GROUP`) has no
-coordinator, and no topic is created for it.
+while the partition has no leader, or while this broker leads it and has not loaded it. A consumer
+without a group (`NO_GROUP`) has no coordinator, and no topic is created for it.
+
+Brokers ask for the coordinators of share partitions from version 6 on (key type 2, KIP-932), by
+keys `group:topic id:partition`.
 """
 
 from barnabas.handlers.authorization import (
@@ -21,7 +23,8 @@ from barnabas.model.callers import Listener
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_GROUP
 from barnabas.model.pending import Pending
-from barnabas.node.coordination.coordinator_kinds import GROUP_KEY, TRANSACTION_KEY
+from barnabas.model.share_state import SharePartitionKey
+from barnabas.node.coordination.coordinator_kinds import GROUP_KEY, SHARE_KEY, TRANSACTION_KEY
 from barnabas.node.coordination.coordinators import AnyCoordinators
 from barnabas.node.node import Node
 from barnabas.protocol.messages.find_coordinator import (
@@ -31,8 +34,8 @@ from barnabas.protocol.messages.find_coordinator import (
 )
 
 SEVERAL_FROM = 4
+SHARE_FROM = 6
 NOWHERE = -1
-SHARE_KEY = 2
 RIGHTS = {
     GROUP_KEY: (DESCRIBE_GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     TRANSACTION_KEY: (
@@ -55,6 +58,8 @@ def handle(
 
     if request.key_type == SHARE_KEY and is_denied(node, context, CLUSTER_ACTION):
         return refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if request.key_type == SHARE_KEY and context.version < SHARE_FROM:
+        return refused(ErrorCode.INVALID_REQUEST)
     denied = _denied(node, request.key_type, keys, context)
     if denied and len(denied) == len(set(keys)):  # no topic is created for them
         return _answer(several, [denied[key] for key in keys])
@@ -77,7 +82,10 @@ def handle(
 def _denied(
     node: Node, key_type: int, keys: list[str], context: RequestContext
 ) -> dict[str, Coordinator]:
-    """Return the answers for keys that the caller may not describe."""
+    """Return the answers for keys that the caller may not describe, or that are invalid."""
+    if key_type == SHARE_KEY:
+        invalid = [key for key in keys if SharePartitionKey.parse(key) is None]
+        return {key: _refused(key, ErrorCode.INVALID_REQUEST) for key in invalid}
     if key_type not in RIGHTS:
         return {}
     wanted, code = RIGHTS[key_type]

@@ -13,11 +13,14 @@ from random import Random
 from typing import Generic, TypeVar
 
 from barnabas.groups.group_counts import GroupCounts
-from barnabas.groups.group_machine import GroupMachine
-from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Image
+from barnabas.groups.group_machine import GroupMachine, GroupSharing
+from barnabas.metadata.features import FIRST_LEVEL, SHARE_LEVEL
+from barnabas.metadata.image import GROUPS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Image
 from barnabas.model.coordination import Machine, Outcome
-from barnabas.model.settings import GroupSettings, TransactionSettings
+from barnabas.model.settings import GroupSettings, ShareSettings, TransactionSettings
 from barnabas.node.coordination.coordinator_shard import Shard
+from barnabas.node.partitions.partition import Partition
+from barnabas.share.share_state_machine import ShareStateMachine
 from barnabas.transactions.state import Transaction
 from barnabas.transactions.transaction_machine import TransactionMachine
 
@@ -29,7 +32,14 @@ STATE_CONFIG = {
     "segment.bytes": str(100 * 1024 * 1024),
 }
 """The config of a topic of which only the latest record of each key counts."""
-GROUP_KEY, TRANSACTION_KEY = 0, 1
+SHARE_STATE_CONFIG = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "retention.ms": "-1",
+    "segment.bytes": str(100 * 1024 * 1024),
+}
+"""The config of a topic whose coordinator itself deletes what it no longer needs."""
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +58,9 @@ class CoordinatorKind(Generic[M]):
     config: Mapping[str, str] = field(default_factory=lambda: STATE_CONFIG)
     """The config that the topic is created with."""
 
+    level: int = FIRST_LEVEL
+    """The feature level from which on all brokers know the topic."""
+
     make: Callable[[Shard[M]], M]
     """Makes the empty machine of one partition."""
 
@@ -63,13 +76,17 @@ def groups_kind(
     image: Callable[[], Image],
     rng: Random,
     counts: GroupCounts | None = None,
+    sharing: Callable[[], GroupSharing | None] = lambda: None,
 ) -> CoordinatorKind[GroupMachine]:
-    """Return the coordinators of consumer groups."""
+    """Return the coordinators of groups of all types.
+
+    Share groups are served if `sharing` returns what they need when a machine is made.
+    """
     return CoordinatorKind(
         topic=GROUPS_TOPIC,
         key_type=GROUP_KEY,
         partitions=settings.offsets_partitions,
-        make=lambda shard: GroupMachine(settings, shard, image, rng, counts),
+        make=lambda shard: GroupMachine(settings, shard, image, rng, counts, sharing()),
         topics_changed=GroupMachine.topics_changed,
     )
 
@@ -89,3 +106,38 @@ def transactions_kind(
         ),
         closed=closed,
     )
+
+
+class PartitionLog:
+    """The log of a coordinator's partition, for a machine that deletes from it."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record will be."""
+        return self._partition.log.end_offset
+
+    def delete_before(self, offset: int) -> None:
+        """Delete records that are committed; a failure is left to the next attempt."""
+        if self._partition.log.start_offset < offset <= self._partition.high_watermark:
+            self._partition.delete_before(offset).when_done(_ignore, _ignore)
+
+
+def share_kind(
+    settings: ShareSettings, image: Callable[[], Image]
+) -> CoordinatorKind[ShareStateMachine]:
+    """Return the coordinators of share partitions."""
+    return CoordinatorKind(
+        topic=SHARE_STATE_TOPIC,
+        key_type=SHARE_KEY,
+        partitions=settings.state_partitions,
+        config=SHARE_STATE_CONFIG,
+        level=SHARE_LEVEL,
+        make=lambda shard: ShareStateMachine(settings, shard, image, PartitionLog(shard.partition)),
+    )
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""

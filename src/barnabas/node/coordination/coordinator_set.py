@@ -68,6 +68,9 @@ class CoordinatorSet(Generic[M]):
 
         Raises `ApiError` if it cannot be created, or the answer fails with it.
         """
+        if self._host.image.feature_level < self.kind.level:
+            problem = f"{self.topic} needs feature level {self.kind.level}; raise it first"
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, problem)
         return self._state_topic.ensure(now_ms)
 
     def partition_for(self, key: str) -> int:

@@ -1,8 +1,8 @@
 """The registry of coordinators: for each internal topic, the machines that this broker runs.
 
-Groups and transactions are registered here. Another kind is one more `CoordinatorKind`
-(`coordinator_kinds.py`): everything that concerns all kinds goes through `topics` or
-`by_key_type`, so nothing else has to name it.
+Groups, transactions and share partitions are registered here. Another kind is one more
+`CoordinatorKind` (`coordinator_kinds.py`): everything that concerns all kinds goes through `topics`
+or `by_key_type`, so nothing else has to name it.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from barnabas.model.coordination import Machine
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.node.coordination.coordinator_kinds import CoordinatorKind
 from barnabas.node.coordination.coordinator_set import CoordinatorHost, CoordinatorSet
+from barnabas.share.share_state_machine import ShareStateMachine
 from barnabas.transactions.transaction_machine import TransactionMachine
 
 M = TypeVar("M", bound=Machine)
@@ -31,6 +32,7 @@ class Coordinators:
         host: CoordinatorHost,
         groups: CoordinatorKind[GroupMachine],
         transactions: CoordinatorKind[TransactionMachine],
+        shares: CoordinatorKind[ShareStateMachine],
     ) -> None:
         self._host = host
         self._topic_names: dict[TopicId, str] = {}
@@ -41,6 +43,7 @@ class Coordinators:
         """The coordinators by the key type of FindCoordinator."""
         self.groups = self.register(groups)
         self.transactions = self.register(transactions)
+        self.shares = self.register(shares)
 
     def register(self, kind: CoordinatorKind[M]) -> CoordinatorSet[M]:
         """Add a kind of coordinator, before the broker starts; return its coordinators."""

@@ -13,9 +13,20 @@ GROUP_RECORDS: dict[int, RecordFacts] = {
     6: RecordFacts("consumer_group_target_assignment_metadata", "ConsumerGroupTargetAssignmentMetadataKey", "ConsumerGroupTargetAssignmentMetadataValue"),
     7: RecordFacts("consumer_group_target_assignment_member", "ConsumerGroupTargetAssignmentMemberKey", "ConsumerGroupTargetAssignmentMemberValue"),
     8: RecordFacts("consumer_group_current_member_assignment", "ConsumerGroupCurrentMemberAssignmentKey", "ConsumerGroupCurrentMemberAssignmentValue"),
+    10: RecordFacts("share_group_member_metadata", "ShareGroupMemberMetadataKey", "ShareGroupMemberMetadataValue"),
+    11: RecordFacts("share_group_metadata", "ShareGroupMetadataKey", "ShareGroupMetadataValue"),
+    12: RecordFacts("share_group_target_assignment_metadata", "ShareGroupTargetAssignmentMetadataKey", "ShareGroupTargetAssignmentMetadataValue"),
+    13: RecordFacts("share_group_target_assignment_member", "ShareGroupTargetAssignmentMemberKey", "ShareGroupTargetAssignmentMemberValue"),
+    14: RecordFacts("share_group_current_member_assignment", "ShareGroupCurrentMemberAssignmentKey", "ShareGroupCurrentMemberAssignmentValue"),
+    15: RecordFacts("share_group_state_partition_metadata", "ShareGroupStatePartitionMetadataKey", "ShareGroupStatePartitionMetadataValue"),
     16: RecordFacts("consumer_group_regular_expression", "ConsumerGroupRegularExpressionKey", "ConsumerGroupRegularExpressionValue"),
 }
 
 TRANSACTION_RECORDS: dict[int, RecordFacts] = {
     0: RecordFacts("transaction_log", "TransactionLogKey", "TransactionLogValue"),
+}
+
+SHARE_RECORDS: dict[int, RecordFacts] = {
+    0: RecordFacts("share_snapshot", "ShareSnapshotKey", "ShareSnapshotValue"),
+    1: RecordFacts("share_update", "ShareUpdateKey", "ShareUpdateValue"),
 }

@@ -75,9 +75,21 @@ APIS: dict[int, ApiFacts] = {
     72: ApiFacts("PushTelemetry", "push_telemetry", "PushTelemetryRequest", "PushTelemetryResponse", 0, 0, 0, False, ("broker",)),
     74: ApiFacts("ListConfigResources", "list_config_resources", "ListConfigResourcesRequest", "ListConfigResourcesResponse", 0, 1, 0, False, ("broker",)),
     75: ApiFacts("DescribeTopicPartitions", "describe_topic_partitions", "DescribeTopicPartitionsRequest", "DescribeTopicPartitionsResponse", 0, 0, 0, False, ("broker",)),
+    76: ApiFacts("ShareGroupHeartbeat", "share_group_heartbeat", "ShareGroupHeartbeatRequest", "ShareGroupHeartbeatResponse", 1, 1, 0, False, ("broker",)),
+    77: ApiFacts("ShareGroupDescribe", "share_group_describe", "ShareGroupDescribeRequest", "ShareGroupDescribeResponse", 1, 1, 0, False, ("broker",)),
+    78: ApiFacts("ShareFetch", "share_fetch", "ShareFetchRequest", "ShareFetchResponse", 1, 2, 0, False, ("broker",)),
+    79: ApiFacts("ShareAcknowledge", "share_acknowledge", "ShareAcknowledgeRequest", "ShareAcknowledgeResponse", 1, 2, 0, False, ("broker",)),
     80: ApiFacts("AddRaftVoter", "add_raft_voter", "AddRaftVoterRequest", "AddRaftVoterResponse", 0, 1, 0, False, ("controller", "broker")),
     81: ApiFacts("RemoveRaftVoter", "remove_raft_voter", "RemoveRaftVoterRequest", "RemoveRaftVoterResponse", 0, 0, 0, False, ("controller", "broker")),
     82: ApiFacts("UpdateRaftVoter", "update_raft_voter", "UpdateRaftVoterRequest", "UpdateRaftVoterResponse", 0, 0, 0, False, ("controller",)),
+    83: ApiFacts("InitializeShareGroupState", "initialize_share_group_state", "InitializeShareGroupStateRequest", "InitializeShareGroupStateResponse", 0, 0, 0, False, ("broker",)),
+    84: ApiFacts("ReadShareGroupState", "read_share_group_state", "ReadShareGroupStateRequest", "ReadShareGroupStateResponse", 0, 0, 0, False, ("broker",)),
+    85: ApiFacts("WriteShareGroupState", "write_share_group_state", "WriteShareGroupStateRequest", "WriteShareGroupStateResponse", 0, 1, 0, False, ("broker",)),
+    86: ApiFacts("DeleteShareGroupState", "delete_share_group_state", "DeleteShareGroupStateRequest", "DeleteShareGroupStateResponse", 0, 0, 0, False, ("broker",)),
+    87: ApiFacts("ReadShareGroupStateSummary", "read_share_group_state_summary", "ReadShareGroupStateSummaryRequest", "ReadShareGroupStateSummaryResponse", 0, 1, 0, False, ("broker",)),
+    90: ApiFacts("DescribeShareGroupOffsets", "describe_share_group_offsets", "DescribeShareGroupOffsetsRequest", "DescribeShareGroupOffsetsResponse", 0, 1, 0, False, ("broker",)),
+    91: ApiFacts("AlterShareGroupOffsets", "alter_share_group_offsets", "AlterShareGroupOffsetsRequest", "AlterShareGroupOffsetsResponse", 0, 0, 0, False, ("broker",)),
+    92: ApiFacts("DeleteShareGroupOffsets", "delete_share_group_offsets", "DeleteShareGroupOffsetsRequest", "DeleteShareGroupOffsetsResponse", 0, 0, 0, False, ("broker",)),
 }
 
 OTHERS: dict[str, str] = {

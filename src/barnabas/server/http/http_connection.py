@@ -271,7 +271,7 @@ class HttpConnection:
         except OSError as error:
             self._server.lost(self, error)
             return
-        unsent = sum(map(len, transport.out))  # type: ignore[arg-type]
+        unsent = sum(map(len, transport.out))
         if unsent and (moved or not transport.is_writing):
             self._limit_time(min(STALL_MS_MAX, self._answer_end_ms - self._timers.now_ms))
         transport.watch_writing(self, wanted=unsent > 0)

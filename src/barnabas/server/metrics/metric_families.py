@@ -197,7 +197,7 @@ REQUESTS = _counter(
 )
 ERRORS = _counter(
     "kafka_network_requestmetrics_errors",
-    "Responses by their first error.",
+    "Responses by their first error; other errors in them are not counted.",
     "request",
     "error",
     rate=True,

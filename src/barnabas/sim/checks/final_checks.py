@@ -14,6 +14,7 @@ from barnabas.sim.clients.actor import Talk
 from barnabas.sim.clients.reader import Reader, Shown
 from barnabas.sim.clients.simulated_member import GroupClient
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import ShareGroups
 from barnabas.sim.world import InvariantError, World
 
 
@@ -82,6 +83,22 @@ def check_seen(readers: Iterable[Reader], audits: Iterable[AuditReader]) -> None
         final = truth[reader.partition, reader.committed]
         if reader.shown != final[: len(reader.shown)]:
             raise InvariantError(f"{reader.name} saw {reader.shown}, but the final log has {final}")
+
+
+def check_shares(shares: ShareGroups, queue_ledger: Ledger, readers: Iterable[AuditReader]) -> None:
+    """Check that members of share groups got what the logs have, and passed over no record."""
+    shown: dict[tuple[TopicPartition, bool], dict[int, str]] = {
+        (reader.partition, reader.committed): {each.offset: each.value for each in reader.shown}
+        for reader in readers
+    }
+    for sent in queue_ledger.records.values():
+        for committed in (True, False) if sent.offset >= 0 else ():
+            shown.setdefault((sent.partition, committed), {})[sent.offset] = sent.value
+    shares.check_skipped(shown)
+    for group in shares.groups.values():
+        for place, partition in group.places.items():
+            truth = shown.get((partition, False), {})
+            shares.checks.check_values(place, truth)
 
 
 def check_offsets(ledger: Ledger) -> None:

@@ -4,23 +4,27 @@
 - The leader of the newest epoch and every in-sync replica have all committed records.
 - While a broker runs, no high watermark and no leader epoch decreases, and no high watermark of a
   leader is ahead of what its disk has synced.
-- No replica starts at a later offset than the partition, unless it knows that it lacks records:
-  clients do not delete records in the simulation.
+- No replica starts at a later offset than the partition, unless it knows that it lacks records, or
+  the records of the topic are deleted: those of share coordinators, and those of share groups' own.
 - Committed records are the same in every replica (`sim/checks/history_checks.py`).
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from barnabas.metadata.image import SHARE_STATE_TOPIC
 from barnabas.model.ids import TopicId
 from barnabas.node.node import Node
 from barnabas.node.partitions.partition import Partition
 from barnabas.sim.checks.history_checks import History, headers_in
 from barnabas.sim.host import Host
 from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.simulated_shares import QUEUE
 from barnabas.sim.world import InvariantError
 
 Place = tuple[TopicId, int]
+DELETED_FROM = (SHARE_STATE_TOPIC, QUEUE)
+"""The topics whose oldest records are deleted in the simulation."""
 
 
 @dataclass(slots=True)
@@ -89,6 +93,8 @@ class ReplicaChecks:
         went_back = high_watermark < before.high_watermark or epoch < before.leader_epoch
         knows_damage = partition.health.lost_records or partition.health.damaged_at is not None
         lacks = knows_damage and not partition.config.flush_on_ack  # with flush=ack none is lost
+        # A follower may lose power when it has deleted what it has not synced yet.
+        lacks = lacks or (partition.name.topic in DELETED_FROM and not partition.leads)
         # A replica that is damaged, or knows that it lacks records, discards its log.
         if went_back and not damaged and not lacks:
             raise InvariantError(
@@ -99,7 +105,7 @@ class ReplicaChecks:
             raise InvariantError(
                 f"high watermark {high_watermark} of {partition.name} at {who} is ahead of the disk"
             )
-        if partition.log.start_offset and not lacks:
+        if partition.log.start_offset and not lacks and partition.name.topic not in DELETED_FROM:
             raise InvariantError(
                 f"{partition.name} at {who} starts at {partition.log.start_offset}, but no client "
                 "deleted records"

@@ -28,6 +28,7 @@ from barnabas.sim.world import InvariantError, World
 __all__ = ["Actor", "Answer", "Asking", "Receive", "Sleep", "Talk"]
 
 RECONNECT_MS = 50
+CORRELATION_ID_BYTES = 4
 
 
 class Asked(NamedTuple):
@@ -57,10 +58,16 @@ class BrokerConnection:
             may_arrive_late=actor.may_arrive_late,
         )
         self.link.principal = actor.principal
+        self._unanswered: dict[int, Asked] = {}
+        """Requests that the broker has not answered, if the client's checks watch the broker."""
+        if actor.watches_broker:
+            self.link.on_answered = self._answered_by_broker
 
     def send(self, asked: Asked, frame: bytes) -> None:
         """Send a request."""
         self.asked.append(asked)
+        if self._actor.watches_broker:
+            self._unanswered[asked.correlation_id] = asked
         self.link.send(frame)
 
     def _on_response(self, content: bytes) -> None:
@@ -76,6 +83,13 @@ class BrokerConnection:
         self.answers.append(answer)
         self._actor.on_response(self, answer)
 
+    def _answered_by_broker(self, content: bytes) -> None:
+        asked = self._unanswered.pop(int.from_bytes(content[:CORRELATION_ID_BYTES]))
+        head = response_header(asked.api_key, asked.version, asked.correlation_id)
+        kind = response_class(asked.api_key)
+        answer = decode_exact(kind, asked.version, content[len(head) :])
+        self._actor.answered_by_broker(self, asked, answer)
+
     def _lost(self) -> None:
         if self._actor.is_current_connection(self):
             self._actor.lost(self)
@@ -83,6 +97,9 @@ class BrokerConnection:
 
 class Actor:
     """A client process. Subclasses define what it does in `life`."""
+
+    watches_broker = False
+    """Whether checks look at each response when the broker sends it."""
 
     def __init__(self, world: World, cluster: Cluster, name: str) -> None:
         self.world = world
@@ -196,6 +213,9 @@ class Actor:
         self.world.note_lazily(self.name, lambda: f"<- {line.host.name} {brief(answer)}")
         if self._receiving and line is self._last_connection:
             self._resume(self._turn, line.answers.popleft())
+
+    def answered_by_broker(self, line: BrokerConnection, asked: Asked, answer: Answer) -> None:
+        """Check a response that the broker sends, whether or not it arrives."""
 
     def lost(self, line: BrokerConnection) -> None:
         """Handle the loss of a connection."""

@@ -57,8 +57,8 @@ function isMove(change: Move | Election): change is Move {
 
 const COLUMNS: Column<Move | Election>[] = [
   { key: 'topic', title: 'Partition', width: 200, grow: true, rank: 0, cell: (row) => <a class="row-link" href={href(path('topics', row.topic, 'partitions'))}><Name text={`${row.topic}-${row.partition}`} /></a>, by: (row) => `${row.topic}-${row.partition}` },
-  { key: 'before', title: 'Before', width: 136, rank: 1, fixed: true, cell: (row) => <Ids ids={asList(row.before)} /> },
-  { key: 'after', title: 'After', width: 136, rank: 1, fixed: true, cell: (row) => <AfterIds row={row} /> },
+  { key: 'before', title: 'Before', width: 136, rank: 2, line: true, fixed: true, cell: (row) => <Ids ids={asList(row.before)} /> },
+  { key: 'after', title: 'After', width: 136, rank: 1, line: true, fixed: true, cell: (row) => <AfterIds row={row} /> },
   { key: 'bytes', title: 'To copy', width: 112, right: true, rank: 2, line: true, cell: (row) => (isMove(row) ? <Num short={bytes(row.bytes)} exact={exact(row.bytes, 'bytes')} /> : <span class="zero">0 B</span>), by: (row) => (isMove(row) ? row.bytes : 0) },
 ];
 
@@ -76,24 +76,38 @@ function AfterIds({ row }: { row: Move | Election }) {
   );
 }
 
-function Run({ kind, body, plan }: { kind: Kind; body: Record<string, unknown>; plan: Answer }) {
+function verb(count: number, many: string): string {
+  if (count !== 1) return many;
+  return many === 'have' ? 'has' : `${many}s`;
+}
+
+interface RunProps {
+  kind: Kind;
+  body: Record<string, unknown>;
+  plan: Answer;
+  /** The plan is carried out: it is no longer a plan. */
+  done: () => void;
+}
+
+function Run({ kind, body, plan, done }: RunProps) {
   return (
     <ChangeDialog<Answer>
       title={kind === 'elect' ? 'Elect leaders' : 'Move replicas'}
       inputs={[]}
       send={() => post(`/plans/${kind}`, { ...body, dry_run: false })}
       submit={kind === 'elect' ? 'Elect' : 'Begin to move'}
-      done={(answer) => `${plural(answer.changes.length, 'partition')} ${kind === 'elect' ? 'get their preferred leader' : 'begin to move'}.`}
+      done={({ changes: { length } }) => `${plural(length, 'partition')} ${kind === 'elect' ? verb(length, 'have') : verb(length, 'begin')} ${kind === 'elect' ? 'the preferred leader now' : 'to move'}.`}
+      then={done}
     >
       <p>
-        {plural(plan.changes.length, 'partition')} change
+        {plural(plan.changes.length, 'partition')} {verb(plan.changes.length, 'change')}
         {kind !== 'elect' && <>, {bytes(plan.bytes_to_move)} are copied between brokers. Moves can be cancelled</>}.
       </p>
     </ChangeDialog>
   );
 }
 
-function PlanPicture({ kind, plan, body }: { kind: Kind; plan: Answer; body: Record<string, unknown> }) {
+function PlanPicture({ kind, plan, body, done }: RunProps) {
   const moves = plan.changes.filter(isMove);
   if (plan.changes.length === 0) {
     return <Empty title="Nothing has to move">{kind === 'elect' ? 'Each partition is led by its first replica.' : 'The placement is as it should be.'}</Empty>;
@@ -102,7 +116,7 @@ function PlanPicture({ kind, plan, body }: { kind: Kind; plan: Answer; body: Rec
     <Section
       title="The plan"
       note={`${plural(plan.changes.length, 'partition')}${kind === 'elect' ? '' : `, ${bytes(plan.bytes_to_move)} to copy`}`}
-      action={<ChangeButton tone="primary" onClick={() => showDialog(<Run kind={kind} body={body} plan={plan} />)}>{kind === 'elect' ? 'Elect' : 'Run the plan'}</ChangeButton>}
+      action={<ChangeButton tone="primary" onClick={() => showDialog(<Run kind={kind} body={body} plan={plan} done={done} />)}>{kind === 'elect' ? 'Elect' : 'Run the plan'}</ChangeButton>}
     >
       {moves.length > 0 && (
         <div class="plan-picture">
@@ -153,7 +167,7 @@ function Planner({ kind }: { kind: Kind }) {
         </button>
       </form>
       {problem && <ProblemNote text={problem} />}
-      {plan && <PlanPicture kind={kind} plan={plan.answer} body={plan.body} />}
+      {plan && <PlanPicture kind={kind} plan={plan.answer} body={plan.body} done={() => setPlan(null)} />}
     </>
   );
 }

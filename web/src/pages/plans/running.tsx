@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { post } from '../../api/client';
 import { useResource } from '../../api/resource';
 import type { Moving } from '../../api/types';
-import { bytes, exact, integer } from '../../lib/format';
+import { bytes, exact, plural } from '../../lib/format';
 import { href, path } from '../../lib/place';
 import { ChangeButton, Section } from '../../parts/controls';
 import { ChangeDialog, showDialog } from '../../parts/dialog';
@@ -14,8 +14,8 @@ import { Name, Num } from '../../parts/text';
 const COLUMNS: Column<Moving>[] = [
   { key: 'topic', title: 'Partition', width: 200, grow: true, rank: 0, cell: (row) => <a class="row-link" href={href(path('topics', row.topic, 'partitions'))}><Name text={`${row.topic}-${row.partition}`} /></a>, by: (row) => `${row.topic}-${row.partition}` },
   { key: 'adding', title: 'To broker', width: 120, rank: 1, cell: (row) => row.adding.join(', ') || '–', by: (row) => row.adding.join() },
-  { key: 'removing', title: 'From broker', width: 120, rank: 2, cell: (row) => row.removing.join(', ') || '–', by: (row) => row.removing.join() },
-  { key: 'bytes_left', title: 'Left to copy', width: 120, right: true, rank: 1, cell: (row) => <Num short={bytes(row.bytes_left)} exact={exact(row.bytes_left, 'bytes')} />, by: (row) => row.bytes_left },
+  { key: 'removing', title: 'From broker', width: 120, rank: 2, line: true, cell: (row) => row.removing.join(', ') || '–', by: (row) => row.removing.join() },
+  { key: 'bytes_left', title: 'Left to copy', width: 120, right: true, rank: 1, line: true, cell: (row) => <Num short={bytes(row.bytes_left)} exact={exact(row.bytes_left, 'bytes')} />, by: (row) => row.bytes_left },
 ];
 
 function Cancel({ count }: { count: number }) {
@@ -29,7 +29,7 @@ function Cancel({ count }: { count: number }) {
       submit="Cancel all moves"
       done={() => 'The moves are cancelled.'}
     >
-      <p>{integer(count)} partitions go back to the replicas that they had. What has been copied is deleted.</p>
+      <p>{plural(count, 'partition')} {count === 1 ? 'goes' : 'go'} back to the earlier replicas. What has been copied is deleted.</p>
     </ChangeDialog>
   );
 }
@@ -42,7 +42,7 @@ export function RunningMoves() {
     <>
       <Waiting of={loaded} rows={2} />
       {moving.length > 0 && (
-        <Section title="Moving now" note={`${integer(moving.length)} partitions`} action={<ChangeButton onClick={() => showDialog(<Cancel count={moving.length} />)}>Cancel all moves</ChangeButton>}>
+        <Section title="Moving now" note={plural(moving.length, 'partition')} action={<ChangeButton onClick={() => showDialog(<Cancel count={moving.length} />)}>Cancel all moves</ChangeButton>}>
           <List label="Moving now" columns={COLUMNS} rows={moving} keyOf={(row) => `${row.topic}-${row.partition}`} sortName="sort" />
         </Section>
       )}

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { change, post } from '../../api/client';
 import type { ConfigRow, Topic } from '../../api/types';
-import { count, integer, plural } from '../../lib/format';
+import { integer, plural } from '../../lib/format';
 import { go, path } from '../../lib/place';
 import { Field } from '../../parts/controls';
 import { ChangeDialog } from '../../parts/dialog';
@@ -66,7 +66,7 @@ export function DeleteRecords({ topic }: { topic: Topic }) {
       )}
       submit="Delete the records"
       off={partition !== '' && !/^\d+$/.test(offset)}
-      done={({ deleted }) => `${count(Object.values(deleted).reduce((a, b) => a + b, 0))} records of ${topic.name} are deleted.`}
+      done={({ deleted }) => `${plural(Object.values(deleted).reduce((a, b) => a + b, 0), 'record')} deleted from ${topic.name}.`}
     >
       <Field label="Partition">
         <select value={partition} onChange={(event) => setPartition(event.currentTarget.value)}>

@@ -36,7 +36,7 @@ function held(row: Partition): number | null {
 
 const READER_COLUMNS: Column<Reader>[] = [
   { key: 'name', title: 'Group', width: 200, grow: true, rank: 0, cell: (row) => <GroupLink name={row.name} />, by: (row) => row.name },
-  { key: 'status', title: 'Status', width: 112, rank: 1, cell: (row) => <StatusOf status={row.status} />, by: (row) => row.status },
+  { key: 'status', title: 'Status', width: 112, rank: 1, line: true, cell: (row) => <StatusOf status={row.status} />, by: (row) => row.status },
   { key: 'lag_s', title: 'Lag, time', width: 112, right: true, rank: 2, cell: (row) => <Num short={duration(row.lag_s)} exact={seconds(row.lag_s)} />, by: (row) => row.lag_s },
   { key: 'lag', title: 'Lag, records', width: 120, right: true, rank: 3, line: true, cell: (row) => <Num short={count(row.lag)} exact={exact(row.lag, 'records')} />, by: (row) => row.lag },
 ];
@@ -48,7 +48,9 @@ function Partitions({ topic }: { topic: Topic }) {
       {history && history.times_ms.length > 1 && (
         <div class="charts">
           <Chart title="Records" unit="per second" times={history.times_ms} format={rate} lines={[{ label: 'Records', values: history.records_per_s }]} />
-          <Chart title="Growth" unit="bytes per second" times={history.times_ms} format={bytesRate} lines={[{ label: 'In', values: history.bytes_in_per_s }]} />
+          {history.bytes_in_per_s?.some((value) => value != null) && (
+            <Chart title="Growth" unit="bytes per second" times={history.times_ms} format={bytesRate} lines={[{ label: 'In', values: history.bytes_in_per_s }]} />
+          )}
         </div>
       )}
       <div class="after-charts">

@@ -1,0 +1,1 @@
+"""`barnabas queue`: work queues."""
