@@ -91,8 +91,8 @@ class Dialogue:
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         flags = {**(settings or {}), "broker.data_dir": str(folder)}
         self.settings = config.load(None, {}, flags)
-        self.caller = CLIENT
-        """The client that sends the requests."""
+        self.caller = unauthenticated(CLIENT.host)
+        """The client that sends the requests; it refers to what ends with its connection."""
         self.now_ms = START_MS
         self.hold_syncs = False
         self.hold_scans = False
