@@ -1,6 +1,6 @@
 """Measures a watcher of a large cluster: time and memory of a collection, and of the page.
 
-    python -m bench.watching --partitions 10000 --groups 10000
+    python -m bench.watching --partitions 9900 --groups 10000
 
 One broker has topics of 100 partitions and groups without members, each with commits for a few
 partitions. The broker is a process of its own, so that the figures are those of the watcher.
@@ -178,7 +178,7 @@ def _peak_mib() -> float:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.watching", description=__doc__)
-    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--partitions", type=int, default=9_900)
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--commits", type=int, default=3, help="partitions of each group")
     return parser.parse_args()

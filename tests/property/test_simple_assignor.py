@@ -113,7 +113,7 @@ def test_the_others_keep_what_they_read_if_a_member_leaves(
     del subscriptions[leaver]
     after = assign(shares(subscriptions, before), partitions)
     moved = sum(len(before[name] - after[name]) for name in subscriptions)
-    # A helper may have to take over a partition that nobody reads any more, or go where it is
+    # A helper may have to take over a partition that no member reads any more, or go where it is
     # needed more.
     assert moved <= 1
 

@@ -197,7 +197,7 @@ def test_serve_creates_the_first_admin(tmp_path: Path, source: str) -> None:
 
 
 def test_the_first_admin_is_not_made_again(tmp_path: Path) -> None:
-    """Whoever restarts a broker with another password does not change the admin's."""
+    """A restart of a broker with another password does not change the admin's."""
     with SaslBroker(tmp_path):
         pass
     with SaslBroker(tmp_path, password=WRONG) as broker:

@@ -6,9 +6,9 @@
     consumer.close()
 
 One thread talks to all leaders side by side, one request at a time to each. It fetches only while
-the program waits for records: a record that nobody works on would be locked for no reason.
-Acknowledgements go out with the next fetch, or alone when none is due. Another thread sends the
-heartbeats. Everything is safe to call from several threads.
+the program waits for records: a record that the program does not work on would be locked for no
+reason. Acknowledgements go out with the next fetch, or alone when none is due. Another thread sends
+the heartbeats. Everything is safe to call from several threads.
 
 An answer is read when its first bytes are there; a leader that stops in the middle of one holds up
 the others for the answer timeout.

@@ -299,7 +299,7 @@ def test_thousands_of_tls_clients_reconnect_in_a_failover(
                 for number in others
                 for line in cluster.nodes[number].log_lines(SLOW_EVENT)[before[number] :]
             ]
-            # Whoever is fenced loses its partitions, to another leader or another epoch.
+            # A broker that is fenced loses its partitions, to another leader or another epoch.
             assert led_by(cluster, others).items() >= led.items()
             crowd.communicate("\n", timeout=PATIENCE_S)
         assert crowd.returncode == FINISHED

@@ -44,7 +44,8 @@ ENDED = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.GROUP_ID_NOT_FOUND,
 }
-"""Errors of the share coordinator that say that another leader, or nobody, has the state now."""
+"""Errors of the share coordinator after which this leader may not continue: another one has the
+state, or the state is deleted."""
 OFFSETS_MAX = (1 << 31) - 1
 RETRY_MS = 100
 RETRY_MAX_MS = 10_000
